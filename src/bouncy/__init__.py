@@ -1,0 +1,42 @@
+"""bouncy: binary distributions sampled with the Binary Bouncy Particle Sampler."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bouncy.enumeration import Exact, exact, states
+    from bouncy.results.run import Run
+    from bouncy.run.sample import sample
+    from bouncy.samplers.bps import BPS
+    from bouncy.targets.contract import Target
+    from bouncy.targets.mrf import MRF
+
+__all__ = ["BPS", "MRF", "Exact", "Run", "Target", "__version__", "exact", "sample", "states"]
+
+_HOME = {
+    "BPS": "bouncy.samplers.bps",
+    "MRF": "bouncy.targets.mrf",
+    "Exact": "bouncy.enumeration",
+    "Run": "bouncy.results.run",
+    "Target": "bouncy.targets.contract",
+    "exact": "bouncy.enumeration",
+    "sample": "bouncy.run.sample",
+    "states": "bouncy.enumeration",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use: numba and scipy are not needed to ask for the version."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("bouncy")
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'bouncy' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

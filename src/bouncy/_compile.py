@@ -1,0 +1,298 @@
+"""numba's flags and its disk cache, set once for the whole package.
+
+numba's own cache notices an edit only in the file that holds the compiled function, numbers its files so that two
+processes may overwrite each other's, and trusts any directory it can write to although its files are pickles. Here an
+entry is one file, named after the function, its argument types and the machine, that carries a stamp of *all* sources
+of the package: code from other sources is never served, whatever was edited, and nothing is read from a place where
+somebody else could have put it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pickle
+import stat
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numba import config, njit, types
+from numba.extending import register_jitable
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_ROOT = Path(__file__).resolve().parent
+_DIGEST_SIZE = 32  # bytes of a SHA-256
+
+helper = register_jitable
+_settings: Any = config  # its attributes are made at run time
+
+
+class CacheWarning(RuntimeWarning):
+    """Compiled code cannot be kept on disk, so that every new process compiles it again."""
+
+
+def kernel(function: Function) -> Function:
+    """Compile a function on its first call, without the GIL, and keep the result on disk.
+
+    Only functions of this package are kept on disk: the stamp does not cover the sources of others.
+    """
+    compiled: Any = njit(nogil=True, error_model="numpy", _nrt=False)(function)  # type: ignore[call-overload]
+    if compiled is not function and _is_ours(function):
+        _keep_on_disk(compiled, function)
+    return compiled  # type: ignore[no-any-return]
+
+
+def _keep_on_disk(compiled: Any, function: Callable[..., Any]) -> None:
+    """Give a dispatcher its cache, unless this numba keeps it elsewhere than the ones we know."""
+    _stamp()  # taken now: an edit between import and first call must not be credited to the code in memory
+    if hasattr(compiled, "_cache"):
+        compiled._cache = _DiskCache(function)
+    else:
+        _stop_caching(f"numba {numba.__version__} has no cache where bouncy looks for it")
+
+
+class _DiskCache:
+    """What a numba dispatcher asks of its cache, on one file per function and types of arguments.
+
+    A file holds the stamp of the sources, the SHA-256 of what follows, and the pickled (key, compiled code). numba
+    calls `load_overload` and `save_overload` under its global compiler lock.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
+
+    @property
+    def cache_path(self) -> str | None:
+        directory = _directory()
+        return None if directory is None else str(directory)
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Return the compiled code for a signature, or None when it has to be compiled."""
+        target_context.refresh()
+        if not _is_cachable(signature):
+            return None
+        try:
+            key = self._key(signature, target_context.codegen())
+            payload = _read(self._path(key))
+            if payload is None:
+                return None
+            stored_key, reduced = pickle.loads(payload)
+            return _rebuild(target_context, reduced) if stored_key == key else None
+        except Exception as error:
+            _stop_caching(f"reading back {self._name} with numba {numba.__version__} failed with {error!r}")
+            return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Write compiled code, unless it would not be valid in another process."""
+        if not _is_cachable(signature):
+            return
+        try:
+            if result.library.has_dynamic_globals:
+                _stop_caching(f"{self._name} refers to a machine address or a large array as a global")
+            elif _hash_sources() == _stamp():
+                key = self._key(signature, result.library.codegen)
+                _write(self._path(key), _dumps((key, result._reduce())))
+        except Exception as error:
+            _stop_caching(f"writing {self._name} with numba {numba.__version__} failed with {error!r}")
+
+    def enable(self) -> None:
+        """Do nothing: the cache is on wherever it can be."""
+
+    def disable(self) -> None:
+        """Do nothing: the cache is on wherever it can be."""
+
+    def flush(self) -> None:
+        """Do nothing: entries of other sources are overwritten, never served."""
+
+    def _key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
+        """Return all that the code depends on beside the sources: types, machine, versions, switches, closure."""
+        code = self._function.__code__
+        cells = tuple(cell.cell_contents for cell in self._function.__closure__ or ())
+        versions = (sys.version, numba.__version__, np.__version__)
+        switches = (str(_settings.OPT), str(_settings.BOUNDSCHECK))
+        return signature, codegen.magic_tuple(), versions, switches, code.co_firstlineno, _digest(_dumps(cells))
+
+    def _path(self, key: tuple[Any, ...]) -> Path:
+        directory = _directory()
+        assert directory is not None
+        return directory / f"{self._name}.{_digest(repr(key).encode()).hex()[:16]}.nbc"
+
+
+def _dumps(content: Any) -> bytes:
+    from numba.core import serialize  # private to numba: an unknown layout must not break the import
+
+    dumps: Callable[[Any], bytes] = serialize.dumps
+    return dumps(content)
+
+
+def _rebuild(target_context: Any, reduced: tuple[Any, ...]) -> Any:
+    from numba.core import compiler  # private to numba, as above
+
+    rebuild: Callable[..., Any] = compiler.CompileResult._rebuild
+    return rebuild(target_context, *reduced)
+
+
+def _is_cachable(signature: Any) -> bool:
+    """Say whether there is a cache and the code for a signature is made of our own sources alone."""
+    arguments = getattr(signature, "args", signature)
+    return all(_is_portable(argument) for argument in arguments) and _directory() is not None
+
+
+def _is_portable(argument: Any) -> bool:
+    """Say whether code for one numba type comes from our sources: no functions, no named tuples of others."""
+    if isinstance(argument, types.Callable):
+        return False
+    if isinstance(argument, types.BaseNamedTuple) and not _is_ours(argument.instance_class):  # type: ignore[attr-defined]
+        return False
+    return not isinstance(argument, types.BaseTuple) or all(map(_is_portable, argument))  # type: ignore[call-overload]
+
+
+def _is_ours(thing: Any) -> bool:
+    """Say whether a function or class comes from a file below this package."""
+    file = getattr(sys.modules.get(thing.__module__), "__file__", None)
+    return file is not None and Path(file).resolve().is_relative_to(_ROOT)
+
+
+# The stamp
+
+
+@functools.cache
+def _stamp() -> bytes:
+    """Return the hash of the sources as they were when the package was imported."""
+    return _hash_sources()
+
+
+def _hash_sources() -> bytes:
+    """Return the SHA-256 of the names and contents of all sources of the package."""
+    hasher = hashlib.sha256()
+    for path in sorted(_ROOT.rglob("*.py")):
+        if path.is_file():  # editors leave dangling links behind
+            content = path.read_bytes()
+            hasher.update(f"{path.relative_to(_ROOT).as_posix()}:{len(content)}:".encode())
+            hasher.update(content)
+    return hasher.digest()
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
+
+
+# Files
+
+
+def _read(path: Path) -> bytes | None:
+    """Return what `_write` wrote with the present sources, or None where it is missing, old, damaged or not ours."""
+    try:
+        with path.open("rb") as file:
+            if not _is_private(os.fstat(file.fileno())):
+                return None
+            content = file.read()
+    except FileNotFoundError:
+        return None
+    stamp, checksum = content[:_DIGEST_SIZE], content[_DIGEST_SIZE : 2 * _DIGEST_SIZE]
+    payload = content[2 * _DIGEST_SIZE :]
+    return payload if stamp == _stamp() and checksum == _digest(payload) else None
+
+
+def _write(path: Path, payload: bytes) -> None:
+    """Replace a file in one step, so that another process sees the old content or the new one."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(_stamp() + _digest(payload) + payload)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+# The directory
+
+_stopped = False
+
+
+@functools.cache
+def _chosen_directory() -> Path | None:
+    """Return the first directory that is private and writable; without any, warn and return None."""
+    tried = []
+    for directory in _candidates():
+        try:
+            _make_private(directory)
+            tempfile.TemporaryFile(dir=directory).close()
+            return directory
+        except OSError as error:
+            tried.append(f"{directory} ({error.strerror or error})")
+    _stop_caching(f"no cache directory is private and writable; tried {', '.join(tried)}")
+    return None
+
+
+def _directory() -> Path | None:
+    """Return the directory of compiled code, or None when caching is off."""
+    return None if _stopped else _chosen_directory()
+
+
+def _stop_caching(reason: str) -> None:
+    """Compile without a cache from here on, and say so once in a process."""
+    global _stopped
+    if not _stopped:
+        _stopped = True
+        warnings.warn(
+            f"bouncy compiles again in every process (some seconds) because compiled code cannot be kept on disk: "
+            f"{reason}. Set NUMBA_CACHE_DIR to a directory that you own and that only you can write to.",
+            CacheWarning,
+            stacklevel=2,
+        )
+
+
+def _candidates() -> Iterator[Path]:
+    """Yield the directories to try: the one asked for, the one beside the sources, the user's own."""
+    label = f"bouncy-{_digest(os.fsencode(_ROOT)).hex()[:16]}"
+    if _settings.CACHE_DIR:
+        yield Path(_settings.CACHE_DIR).absolute() / label
+    if sys.platform != "win32":  # there, a directory outside the user's profile may be open to others
+        yield _ROOT / "__pycache__"
+    user_wide = _user_cache()
+    if user_wide.is_absolute():
+        yield user_wide / "bouncy" / label
+
+
+def _user_cache() -> Path:
+    """Return the platform's place for caches of this user."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", ""))
+    if sys.platform == "darwin":
+        return Path(os.path.expanduser("~/Library/Caches"))
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+
+
+def _make_private(directory: Path) -> None:
+    """Create a directory where it is missing; raise PermissionError where others could write to it."""
+    existing = directory
+    while not existing.exists():
+        existing = existing.parent
+    _require_private(existing)
+    missing = [path for path in (directory, *directory.parents) if path.is_relative_to(existing) and path != existing]
+    for path in reversed(missing):
+        path.mkdir(mode=0o755, exist_ok=True)  # whatever the umask: never writable by others
+    _require_private(directory)
+
+
+def _require_private(path: Path) -> None:
+    if not _is_private(path.stat()):
+        raise PermissionError(f"{path} belongs to another user or can be written to by others")
+
+
+def _is_private(status: os.stat_result) -> bool:
+    """Say whether only we and root can write to a file or directory."""
+    if sys.platform == "win32":  # no modes: the candidates lie where the access lists keep others out
+        return True
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

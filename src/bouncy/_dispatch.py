@@ -1,0 +1,80 @@
+"""Functions that choose their body by the type of their first argument, compiled and interpreted alike.
+
+A part of a sampler (a target, a clock, a toll, a recorder of pairs) is a `NamedTuple` of arrays. What can be done
+with it is declared once by `generic` and given for one type of tuple by `implements`, so that a new part is a new
+file and no loop has to know about it. numba resolves the choice while it compiles: the body is inlined, and a
+compiled loop can be reloaded from the disk cache, which closures and functions passed as arguments cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from numba import types
+from numba.extending import overload
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+_state_fields: dict[type, tuple[str, ...]] = {}
+
+
+def part(*state: str) -> Callable[[type], Any]:
+    """Declare a `NamedTuple` to be a part of a sampler and name the arrays that change while a chain runs.
+
+    All other arrays describe the model or are scratch: they may be shared between chains, and a copy of the state can
+    do without them.
+    """
+
+    def register(part_type: type) -> type:
+        _state_fields[part_type] = state
+        return part_type
+
+    return register
+
+
+def state_arrays(*parts: Any) -> list[Any]:
+    """Return the arrays, of these parts and of the parts inside them, that change while a chain runs."""
+    arrays = []
+    for item in parts:
+        arrays += [getattr(item, name) for name in _state_fields[type(item)]]
+        arrays += [array for inner in item if type(inner) in _state_fields for array in state_arrays(inner)]
+    return arrays
+
+
+def generic(declaration: Function) -> Function:
+    """Turn a documented, empty function into one that dispatches on the type of its first argument."""
+    bodies: dict[type, Callable[..., Any]] = {}
+
+    def call(part: Any, *arguments: Any) -> Any:
+        try:
+            body = bodies[type(part)]
+        except KeyError:
+            known = ", ".join(sorted(kind.__name__ for kind in bodies)) or "none"
+            raise TypeError(
+                f"{declaration.__name__} is not implemented for {type(part).__name__} (implemented for: {known})"
+            ) from None
+        return body(part, *arguments)
+
+    call.__name__ = declaration.__name__
+    call.__doc__ = declaration.__doc__
+    call.bodies = bodies  # type: ignore[attr-defined]
+    return call  # type: ignore[return-value]
+
+
+def implements(function: Callable[..., Any], part_type: type) -> Callable[[Function], Function]:
+    """Give the body of a generic function for one type of tuple."""
+
+    def register(body: Function) -> Function:
+        function.bodies[part_type] = body  # type: ignore[attr-defined]
+
+        @overload(function, strict=False, jit_options={"forceinline": True})
+        def choose(first, *arguments):  # type: ignore[no-untyped-def]
+            if isinstance(first, types.BaseNamedTuple) and first.instance_class is part_type:  # type: ignore[attr-defined]
+                return body
+            return None
+
+        return body
+
+    return register
