@@ -1,0 +1,369 @@
+"""Markov random field over spins with pairwise couplings: Ising models, spin glasses, Boltzmann machines, QUBOs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from bouncy._validation import (
+    as_seed_sequence,
+    check_count,
+    check_nonnegative,
+    check_real_array,
+    check_real_dtype,
+    check_spins,
+    entry,
+    first_true,
+)
+from bouncy.targets.contract import Target
+from bouncy.targets.dense import DenseFields
+from bouncy.targets.sparse import SparseFields
+
+# M_ij and M_ji that differ by no more than this, relatively, differ by rounding alone.
+_ROUNDING = 1e-12
+# Local fields are kept by adding and subtracting couplings, so a term this much smaller than the sum of its row keeps
+# fewer than 13 of its 53 bits. Terms too small to move a probability may be lost.
+_RANGE = 2.0**40
+_NEGLIGIBLE = 1e-9
+# Entries looked at together, so that temporaries stay small beside a large model or batch.
+_BLOCK = 2**20
+
+
+class MRF(Target):
+    """The distribution p(s) ~ exp(-s.r - s'Ms/2) over spins s in {-1, +1}^d.
+
+    Parameters
+    ----------
+    M : (d, d) array-like or scipy.sparse matrix or array
+        Symmetric couplings with zero diagonal. Copied. A sparse M is never made dense.
+    r : (d,) array-like or scalar
+        Fields; a scalar is the same field on every site. Copied.
+    symmetrize : bool
+        Accept an asymmetric M and use (M + M')/2, which describes the same distribution.
+
+    Attributes
+    ----------
+    d : int
+        Number of sites.
+    shape : tuple of int or None
+        Sides of the lattice if the model was made by `ising`, whose sites are numbered in C order.
+
+    Examples
+    --------
+    >>> import bouncy
+    >>> t = bouncy.MRF([[0.0, -1.0], [-1.0, 0.0]], r=0.5)
+    >>> t
+    MRF(d=2, dense, 1 pair)
+    >>> t.log_prob([[1, 1], [1, -1]])
+    array([ 0., -1.])
+    """
+
+    def __init__(
+        self,
+        M: ArrayLike | scipy.sparse.sparray | scipy.sparse.spmatrix,
+        r: ArrayLike = 0.0,
+        *,
+        symmetrize: bool = False,
+    ) -> None:
+        matrix = _read_couplings(M)
+        fields = _read_fields(r, matrix.shape[0])
+        _check_diagonal(matrix)
+        matrix = _symmetric(matrix, symmetrize)
+        row_scale = _check_overflow(matrix, fields)
+        _check_range(matrix, fields, row_scale)
+
+        self.d: int = matrix.shape[0]
+        self.shape: tuple[int, ...] | None = None
+        self.is_sparse = _is_sparse(matrix)
+        # Compiled loops are specialised on writable arrays; users only ever see read-only views of these.
+        self._r = fields
+        if self.is_sparse:
+            self._indptr = np.array(matrix.indptr, dtype=np.int64)
+            self._indices = np.array(matrix.indices, dtype=np.int32)
+            self._data = np.array(matrix.data, dtype=np.float64)
+        else:
+            self._M: NDArray[np.float64] = matrix
+
+    @classmethod
+    def random(cls, d: int, sigma_M: float = 0.2, sigma_r: float = 0.1, seed: Any = 0) -> MRF:
+        """Draw from the paper's ensemble: M = (A + A')/2, zero diagonal, A_ij ~ sigma_M N(0,1), r_i ~ sigma_r N(0,1).
+
+        Examples
+        --------
+        >>> import bouncy
+        >>> bouncy.MRF.random(10, seed=1)
+        MRF(d=10, dense, 45 pairs)
+        """
+        d = check_count("d", d)
+        sigma_M = check_nonnegative("sigma_M", sigma_M)
+        sigma_r = check_nonnegative("sigma_r", sigma_r)
+        generator = np.random.default_rng(as_seed_sequence(seed))
+        A = sigma_M * generator.standard_normal((d, d))
+        M = (A + A.T) / 2
+        np.fill_diagonal(M, 0.0)
+        return cls(M, sigma_r * generator.standard_normal(d))
+
+    @classmethod
+    def ising(
+        cls,
+        shape: int | Sequence[int],
+        coupling: float | Sequence[float] = 0.44,
+        field: ArrayLike = 0.0,
+        periodic: bool = True,
+    ) -> MRF:
+        """Make a lattice with p(s) ~ exp(coupling sum_<ij> s_i s_j + field sum_i s_i), stored sparsely.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            Sides of the lattice, in any number of dimensions. Sites are numbered in C order.
+        coupling : float or one float per dimension
+            Positive values favour equal neighbours.
+        field : scalar or array of the lattice's shape
+        periodic : bool
+            Wrap every dimension around. The sum runs over one bond per site and direction, so on a side of 2 the
+            same pair is joined twice (its coupling is doubled), and a side of 1 adds nothing.
+
+        Examples
+        --------
+        >>> import bouncy
+        >>> bouncy.MRF.ising((64, 64), coupling=0.3)
+        MRF(d=4096, sparse, 8192 pairs, lattice 64x64)
+        """
+        sides = _read_shape(shape)
+        couplings = _per_dimension(coupling, len(sides))
+        fields = check_real_array("field", field)
+        if fields.ndim > 0 and fields.shape != sides:
+            raise ValueError(f"field must be a scalar or have the lattice's shape {sides}, got shape {fields.shape}")
+        r = 0.0 - fields  # not -fields, which would make negative zeros
+        lattice = cls(_lattice_couplings(sides, couplings, periodic), r.ravel() if r.ndim else r)
+        lattice.shape = sides
+        return lattice
+
+    @property
+    def M(self) -> Any:
+        """Couplings, (d, d), read-only: an ndarray, or a `csr_array` if the model was given sparse."""
+        if not self.is_sparse:
+            return _read_only(self._M)
+        return self._csr(_read_only(self._data))
+
+    @property
+    def r(self) -> NDArray[np.float64]:
+        """Fields, (d,), read-only."""
+        return _read_only(self._r)
+
+    def log_prob(self, s: ArrayLike) -> NDArray[np.float64]:
+        """Return the unnormalised log p(s) = -s.r - s'Ms/2 for spins -1/+1 of shape (..., d), as shape (...)."""
+        spins = check_spins(s, self.d)
+        flat = spins.reshape(-1, self.d)
+        out = np.empty(flat.shape[0])
+        M = self.M
+        step = max(1, _BLOCK // self.d)
+        for start in range(0, flat.shape[0], step):
+            S = flat[start : start + step].astype(np.float64)
+            fields = -(M @ S.T).T - 2.0 * self._r  # as log p = s.(-M s - 2 r)/2
+            out[start : start + step] = 0.5 * np.einsum("ni,ni->n", S, fields)
+        return out.reshape(spins.shape[:-1])[()]
+
+    def view(self) -> DenseFields | SparseFields:
+        """Return the arrays for compiled loops: the model's own, shared, and fields h that are NaN until `resync`."""
+        h = np.full(self.d, np.nan)
+        if self.is_sparse:
+            return SparseFields(self._indptr, self._indices, self._data, self._r, h)
+        return DenseFields(self._M, self._r, h)
+
+    def edges(self) -> scipy.sparse.csr_array:
+        """Return the pattern of non-zero couplings, a symmetric (d, d) `csr_array` of bool."""
+        if not self.is_sparse:
+            return scipy.sparse.csr_array(self._M != 0)
+        return self._csr(np.ones(self._data.size, dtype=np.bool_))
+
+    def __repr__(self) -> str:
+        pairs = (self._data.size if self.is_sparse else int(np.count_nonzero(self._M))) // 2
+        parts = [f"d={self.d}", "sparse" if self.is_sparse else "dense", f"{pairs} pair{'s' * (pairs != 1)}"]
+        if self.shape is not None:
+            parts.append(f"lattice {'x'.join(map(str, self.shape))}")
+        return f"MRF({', '.join(parts)})"
+
+    def _csr(self, data: NDArray[Any]) -> scipy.sparse.csr_array:
+        # scipy wants both index arrays of one type and would copy the larger to match
+        indptr = self._indptr.astype(np.int32) if data.size < 2**31 else self._indptr
+        matrix = scipy.sparse.csr_array((data, _read_only(self._indices), indptr), shape=(self.d, self.d))
+        matrix.has_canonical_format = True
+        return matrix
+
+
+def _read_couplings(M: Any) -> Any:
+    """Return M as a float64 copy, a C-contiguous ndarray or a canonical `csr_array`, square and finite."""
+    matrix = _read_sparse(M) if _is_sparse(M) else check_real_array("M", M)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"M must be a square matrix of shape (d, d), got shape {matrix.shape}")
+    if matrix.shape[0] == 0:
+        raise ValueError("M must describe at least one site, got shape (0, 0)")
+    return matrix
+
+
+def _read_sparse(M: Any) -> Any:
+    check_real_dtype("M", M.dtype)
+    if M.ndim != 2:
+        raise ValueError(f"M must be a square matrix of shape (d, d), got shape {M.shape}")
+    entries = M.tocoo()
+    # float64 before duplicates are added up: a narrow integer type could overflow
+    with np.errstate(over="ignore", invalid="ignore"):
+        data = entries.data.astype(np.float64)
+        matrix = scipy.sparse.csr_array((data, (entries.row, entries.col)), shape=M.shape)
+        matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    bad = first_true(~np.isfinite(matrix.data))
+    if bad is not None:
+        at = matrix.tocoo()
+        raise ValueError(f"M must be finite, got {entry('M', (at.row[bad], at.col[bad]), at.data[bad])}")
+    return matrix
+
+
+def _read_fields(r: ArrayLike, d: int) -> NDArray[np.float64]:
+    fields = check_real_array("r", r)
+    if fields.ndim == 0:
+        return np.full(d, float(fields))
+    if fields.shape != (d,):
+        raise ValueError(f"r must be a scalar or have shape ({d},) to match M, got shape {fields.shape}")
+    return fields
+
+
+def _check_diagonal(M: Any) -> None:
+    diagonal = M.diagonal()
+    at = first_true(diagonal != 0)
+    if at is not None:
+        raise ValueError(
+            f"M must have a zero diagonal, got {entry('M', at * 2, diagonal[at])}: as s_i^2 = 1 it only shifts log p "
+            "by a constant; remove it with np.fill_diagonal(M, 0) (sparse: M.setdiag(0))"
+        )
+
+
+def _symmetric(M: Any, symmetrize: bool) -> Any:
+    """Return M, or its symmetric part where it is asymmetric by rounding or `symmetrize` allows it."""
+    exact = True
+    T = M.T.tocsr() if _is_sparse(M) else M.T
+    for start, rows in _row_blocks(M):
+        A, B = M[rows], T[rows]
+        with np.errstate(over="ignore"):
+            difference = abs(A - B)
+        allowed = (_ROUNDING / 2) * abs(A) + (_ROUNDING / 2) * abs(B)
+        exact = exact and difference.max() == 0
+        where = scipy.sparse.coo_array(difference > allowed)
+        if where.nnz and not symmetrize:
+            i, j = start + int(where.row[0]), int(where.col[0])
+            raise ValueError(
+                f"M must be symmetric, got {entry('M', (i, j), M[i, j])} but {entry('M', (j, i), M[j, i])}; "
+                "pass symmetrize=True to use (M + M')/2, which describes the same distribution"
+            )
+    if exact:
+        return M
+    part = 0.5 * M + 0.5 * T  # halved first: the sum of two entries may overflow
+    if _is_sparse(part):
+        part.eliminate_zeros()
+    return part
+
+
+def _check_overflow(M: Any, r: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the row scales R_i = |r_i| + sum_j |M_ij|, (d,), after checking that every energy fits in a float64."""
+    with np.errstate(over="ignore"):
+        row_scale = np.abs(r) + np.concatenate([abs(M[rows]).sum(axis=1) for _, rows in _row_blocks(M)])
+        total = np.sum(row_scale + np.abs(r))  # bounds twice any energy and any flip cost, as M is symmetric
+    if np.isfinite(total):
+        return row_scale  # type: ignore[no-any-return]
+    bad = first_true(~np.isfinite(row_scale))
+    i = int(np.argmax(row_scale)) if bad is None else bad[0]
+    row = abs(M[[i]])
+    row = row.toarray()[0] if _is_sparse(row) else row[0]
+    j = int(np.argmax(row))
+    largest = entry("M", (i, j), M[i, j]) if row[j] > abs(r[i]) else entry("r", (i,), r[i])
+    what = (
+        "the energy sum_i |r_i| + sum_ij |M_ij|/2" if bad is None else f"the field |r_{i}| + sum_j |M_{i}j| of row {i}"
+    )
+    raise ValueError(f"{what} must fit in a float64 but overflows (largest term {largest}); rescale M and r")
+
+
+def _check_range(M: Any, r: NDArray[np.float64], row_scale: NDArray[np.float64]) -> None:
+    """Raise if a term that matters to a probability is lost in the rounding of its row's local field."""
+    floor = row_scale / _RANGE
+    for start, rows in _row_blocks(M):
+        if floor[rows].max() <= _NEGLIGIBLE:
+            continue
+        terms = scipy.sparse.coo_array(M[rows])
+        weak = (abs(terms.data) > _NEGLIGIBLE) & (abs(terms.data) < floor[rows][terms.row])
+        at = first_true(weak)
+        if at is not None:
+            i, j = start + int(terms.row[at]), int(terms.col[at])
+            raise _range_error(entry("M", (i, j), terms.data[at]), i, row_scale[i])
+    at = first_true((np.abs(r) > _NEGLIGIBLE) & (np.abs(r) < floor))
+    if at is not None:
+        raise _range_error(entry("r", at, r[at]), at[0], row_scale[at])
+
+
+def _range_error(term: str, i: int, scale: float) -> ValueError:
+    return ValueError(
+        f"{term} is more than 2^40 times smaller than |r_{i}| + sum_j |M_{i}j| = {scale:g} of its row, so it would be "
+        "lost in the rounding of the local field: drop the weak terms (set them to 0), or clamp the strongly coupled "
+        "spins (merge each into its neighbour) and sample the rest"
+    )
+
+
+def _row_blocks(M: Any) -> Iterator[tuple[int, slice]]:
+    """Yield (first row, slice of rows) that cover M; a sparse matrix is one block."""
+    d = M.shape[0]
+    step = d if _is_sparse(M) else max(1, _BLOCK // d)
+    for start in range(0, d, step):
+        yield start, slice(start, min(start + step, d))
+
+
+def _read_shape(shape: Any) -> tuple[int, ...]:
+    if np.ndim(shape) == 0:
+        return (check_count("shape", shape),)
+    if np.ndim(shape) != 1 or len(shape) == 0:
+        raise ValueError(f"shape must be an integer or a non-empty sequence of integers, got {shape!r}")
+    return tuple(check_count(f"shape[{axis}]", side) for axis, side in enumerate(shape))
+
+
+def _per_dimension(coupling: Any, n: int) -> NDArray[np.float64]:
+    couplings = check_real_array("coupling", coupling)
+    if couplings.ndim > 0 and couplings.shape != (n,):
+        raise ValueError(
+            f"coupling must be a scalar or one number per dimension ({n}), got an array of shape {couplings.shape}"
+        )
+    return np.broadcast_to(couplings, (n,))
+
+
+def _lattice_couplings(
+    sides: tuple[int, ...], couplings: NDArray[np.float64], periodic: bool
+) -> scipy.sparse.coo_array:
+    """Return M = -coupling * (number of bonds between i and j), with duplicates left to be added up."""
+    d = int(np.prod(sides))
+    site = np.arange(d, dtype=np.int32).reshape(sides)
+    first, second, value = [], [], []
+    for axis, side in enumerate(sides):
+        if side == 1:
+            continue
+        a = site if periodic else site.take(range(side - 1), axis)
+        b = np.roll(site, -1, axis) if periodic else site.take(range(1, side), axis)
+        first.append(a.ravel())
+        second.append(b.ravel())
+        value.append(np.full(a.size, -couplings[axis]))
+    if not value:
+        return scipy.sparse.coo_array((d, d))
+    i, j, bond = np.concatenate(first), np.concatenate(second), np.concatenate(value)
+    return scipy.sparse.coo_array((np.r_[bond, bond], (np.r_[i, j], np.r_[j, i])), shape=(d, d))
+
+
+def _is_sparse(M: Any) -> bool:
+    return bool(scipy.sparse.issparse(M))
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
