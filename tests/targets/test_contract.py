@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from bouncy.targets import contract
 from bouncy._dispatch import state_arrays
+from bouncy.targets import contract
 from bouncy.targets.contract import flip, flip_cost, flip_costs, log_prob, resync
 from bouncy.targets.mrf import MRF
 

@@ -1,0 +1,37 @@
+"""Sorting numbers that are spread roughly evenly over a known interval, in linear time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bouncy._compile import helper
+
+
+@helper
+def sort_order(keys, order, buckets):  # type: ignore[no-untyped-def]
+    """Write into `order` the indices that sort `keys`, all in [-1, 1].
+
+    A counting sort into as many buckets as keys, then one insertion pass: O(n) for keys that are not bunched.
+    `buckets` is scratch of at least n + 1 entries. Unsigned indices need no test for being negative.
+    """
+    n = keys.size
+    half = 0.5 * n
+    for b in range(n + 1):
+        buckets[b] = 0
+    for i in range(n):
+        buckets[np.uint32(min(int((keys[i] + 1.0) * half), n - 1) + 1)] += 1
+    for b in range(n):
+        buckets[b + 1] += buckets[b]
+    for i in range(n):
+        bucket = np.uint32(min(int((keys[i] + 1.0) * half), n - 1))
+        rank = np.uint32(buckets[bucket])
+        order[rank] = i
+        buckets[bucket] = rank + 1
+    for k in range(1, n):
+        i = order[k]
+        key = keys[i]
+        j = k
+        while j > 0 and keys[order[j - 1]] > key:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i

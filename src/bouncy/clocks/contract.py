@@ -1,0 +1,99 @@
+"""What a clock is: a billiard that says when which wall is hit, and knows nothing of the target.
+
+To add a clock, add a file here that builds a `Clock` and gives the three functions below for its `NamedTuple` of
+arrays with `implements`. `BPS(name)` finds it by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import exp, expm1, lgamma, pi, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._compile import kernel
+from bouncy._dispatch import generic
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A kind of billiard in the positive orthant, z = |y| and w = sign(y) v.
+
+    Attributes
+    ----------
+    name : str
+        The augmentation it belongs to.
+    allocate : callable
+        `allocate(d, refreshment_rate, state)` returns the arrays of a clock that still has to be started. `state` is a
+        generator state which the clock keeps and changes.
+    hit_rate, bounce_rate : callable
+        Expected wall hits (all sites) and gradient bounces per unit time at stationarity, as functions of d.
+    slow : callable
+        `slow(d)` returns the variance, relative to the square of its mean, of the hit rate given what changes only by
+        refreshment, and how many refreshments that takes to be forgotten.
+    """
+
+    name: str
+    allocate: Callable[[int, float, NDArray[np.uint64]], Any]
+    hit_rate: Callable[[int], float]
+    bounce_rate: Callable[[int], float]
+    slow: Callable[[int], tuple[float, float]]
+
+    def start(self, d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> Any:
+        """Return the arrays of a clock at time 0, with (z, w) drawn from their stationary law."""
+        clock = self.allocate(d, refreshment_rate, state)
+        _restart(clock)
+        return clock
+
+    def sweep_time(self, d: int) -> float:
+        """Return the time in which d wall hits are expected."""
+        return d / self.hit_rate(d)
+
+    def slow_variance(self, d: int, refreshments: float) -> float:
+        """Return the relative variance of a chain's mean hit rate that is due to what changes only by refreshment.
+
+        This is the variance of the time average of a stationary process with exponential autocorrelation.
+        """
+        variance, memory = self.slow(d)
+        lengths = refreshments / memory
+        return variance if lengths < 1e-6 else variance * 2.0 / lengths * (1.0 + expm1(-lengths) / lengths)
+
+
+def mean_speed(d: int) -> float:
+    """Return E|v_1| for v uniform on the unit sphere in d dimensions."""
+    return exp(lgamma(d / 2) - lgamma((d + 1) / 2)) / sqrt(pi)
+
+
+@generic
+def restart(clock):  # type: ignore[no-untyped-def]
+    """Draw (z, w) from their stationary law and set the time to 0."""
+
+
+@generic
+def fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
+    """Write the next hits up to t_stop into `times` and `sites`, and return how many there are.
+
+    Fewer hits than the buffers hold means that the clock has reached t_stop. Where it stops leaves no trace: the hits
+    that follow have the same bytes as if it had not stopped there.
+    """
+
+
+@generic
+def shift(clock, elapsed):  # type: ignore[no-untyped-def]
+    """Move the origin of time forward, so that times stay small and keep all their digits."""
+
+
+@generic
+def position(clock, t, z, w):  # type: ignore[no-untyped-def]
+    """Write the distance to each wall and the speed away from it at time t into `z` and `w`.
+
+    The time must lie between the last hit or `t_stop` given to `fill` and the next event.
+    """
+
+
+@kernel
+def _restart(clock):  # type: ignore[no-untyped-def]
+    restart(clock)

@@ -1,0 +1,312 @@
+"""Exponential billiard, U = sum |y_i|: about d^(1/4) work per hit.
+
+In z = |y| and w = sign(y) v the slope of the potential is W = sum w_i, constant between hits. A hit of wall i turns
+w_i into -w_i; once the budget is spent by climbing, a bounce takes 2 W / d from every w_i, which turns W into -W.
+
+Between two bounces each site meets its wall at most once, and about sqrt(d) of the sites do, so a leg (the path
+between two bounces) needs one pass over the sites to select and sort those. The pass is kept short in turn: because a
+bounce changes all w_i by the same small amount, a site whose wall is far away can be left alone for a window of many
+legs. Only the sites near their walls are passed over in each leg; the others are brought up to date by one vectorised
+pass at the end of the window.
+"""
+
+from __future__ import annotations
+
+from math import inf, pi, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._compile import helper
+from bouncy._dispatch import implements, part
+from bouncy._random import exponential, fill_sphere
+from bouncy.clocks._sorting import sort_order
+from bouncy.clocks.contract import Clock, fill, mean_speed, position, restart, shift
+
+
+@part("z", "w", "near", "near_z", "near_w", "due", "due_time", "leg", "count", "rng")
+class ExponentialBilliard(NamedTuple):
+    """State of the exponential clock."""
+
+    z: NDArray[np.float64]  # (d,) distances when the window began
+    w: NDArray[np.float64]  # (d,) speeds when the window began
+    near: NDArray[np.uint32]  # (d,) sites near their walls
+    near_z: NDArray[np.float64]  # (d,) their distances when the leg began
+    near_w: NDArray[np.float64]  # (d,) their speeds
+    due: NDArray[np.uint32]  # (d,) positions in `near` of the sites that hit in this leg, in the order of their times
+    due_time: NDArray[np.float64]  # (d,) those times, measured from the beginning of the leg
+    leg: NDArray[np.float64]  # (11,) see the indices below
+    count: NDArray[np.int64]  # type: ignore[assignment]  # (5,) see the indices below, shadows tuple.count
+    rng: NDArray[np.uint64]  # (4,)
+    scratch: NDArray[np.float64]  # (2, d)
+    chosen: NDArray[np.int8]  # (d,) scratch, like the rest
+    selected: NDArray[np.int32]  # (d,)
+    buckets: NDArray[np.int32]  # (d + 1,)
+
+
+# Indices into `leg`. DRIFT is what bounces have added to every speed since the window began, LAG the integral of that
+# over time; together they say where the sites are that were left alone.
+(
+    T_LEG, T_KNOWN, T_EVENT, T_REFRESH, REFRESH_RATE, SLOPE, BUDGET, T_WINDOW, T_WINDOW_END, DRIFT, LAG,
+) = range(11)  # fmt: skip
+# Indices into `count`. The first two are read by the recorder of every clock.
+BOUNCES, REFRESHMENTS, N_NEAR, N_DUE, NEXT_DUE = range(5)
+
+# Up to this dimension all sites count as near.
+_SMALL = 64
+# How long a window lasts then. The slope is summed anew in each window: its rounding, carried from bounce to bounce,
+# would change the speed of the particle by 1e-5 within 10^8 hits.
+_SMALL_WINDOW = 100.0
+# Length of a window in units of d^(1/4), and how much drift is allowed for in it in units of 1/d per unit time (the
+# mean drift is one): longer windows make fewer passes over all sites and more sites near.
+_WINDOW = 2.0
+_DRIFT = 1.5
+# How far beyond the expected end of a leg hits are looked for.
+_MARGIN = 0.5
+
+
+def _allocate(d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> ExponentialBilliard:
+    clock = ExponentialBilliard(
+        z=np.empty(d),
+        w=np.empty(d),
+        near=np.empty(d, np.uint32),
+        near_z=np.empty(d),
+        near_w=np.empty(d),
+        due=np.empty(d, np.uint32),
+        due_time=np.empty(d),
+        leg=np.zeros(11),
+        count=np.zeros(5, np.int64),
+        rng=state,
+        scratch=np.empty((2, d)),
+        chosen=np.empty(d, np.int8),
+        selected=np.empty(d, np.int32),
+        buckets=np.empty(d + 1, np.int32),
+    )
+    clock.leg[REFRESH_RATE] = refreshment_rate
+    return clock
+
+
+EXPONENTIAL = Clock(
+    name="exponential",
+    allocate=_allocate,
+    hit_rate=lambda d: d * mean_speed(d) / 2,
+    bounce_rate=lambda d: sqrt(d) * mean_speed(d) / 2,
+    # The rate follows sum |w_i|, which a refreshment draws anew.
+    slow=lambda d: ((pi / 2 - 1) / d, 1.0),
+)
+
+
+@helper
+def _compress(chosen, n, out):  # type: ignore[no-untyped-def]
+    """Write the indices i < n where `chosen[i]` is 1 into `out` and return how many there are."""
+    found = np.uint32(0)
+    for i in range(n):
+        out[found] = i
+        found = np.uint32(found + chosen[i])
+    return np.int64(found)
+
+
+@helper
+def _total(w):  # type: ignore[no-untyped-def]
+    """Return the sum of w, in four parts that do not wait for one another."""
+    a = b = c = e = 0.0
+    whole = w.size // 4 * 4
+    for i in range(0, whole, 4):
+        a += w[i]
+        b += w[i + 1]
+        c += w[i + 2]
+        e += w[i + 3]
+    for i in range(whole, w.size):
+        a += w[i]
+    return (a + b) + (c + e)
+
+
+@implements(restart, ExponentialBilliard)
+def _restart(clock):  # type: ignore[no-untyped-def]
+    for i in range(clock.z.size):
+        clock.z[i] = exponential(clock.rng)
+    _new_velocity(clock, 0.0)
+
+
+@helper
+def _new_velocity(clock, t):  # type: ignore[no-untyped-def]
+    """Draw w, the next refreshment and a budget at time t, where z holds all distances."""
+    leg = clock.leg
+    fill_sphere(clock.rng, clock.w)
+    leg[T_REFRESH] = t + exponential(clock.rng) / leg[REFRESH_RATE] if leg[REFRESH_RATE] > 0.0 else inf
+    leg[BUDGET] = exponential(clock.rng)
+    leg[T_EVENT] = t
+    _open_window(clock, t)
+
+
+@helper
+def _open_window(clock, t):  # type: ignore[no-untyped-def]
+    """Choose the sites near their walls at time t, where z and w hold all distances and speeds, and start a leg."""
+    leg, count = clock.leg, clock.count
+    z, w = clock.z, clock.w
+    d = z.size
+    length = _WINDOW * d**0.25
+    allowed = _DRIFT * length / d
+    small = d <= _SMALL
+    near, chosen = clock.near, clock.chosen
+    for i in range(d):
+        chosen[i] = small | (z[i] + (w[i] - allowed) * length < 0.0)
+    n = _compress(chosen, d, near)
+    for j in range(n):
+        i = near[j]
+        clock.near_z[j] = z[i]
+        clock.near_w[j] = w[i]
+    leg[SLOPE] = _total(w)
+    leg[T_WINDOW] = t
+    leg[T_WINDOW_END] = t + (_SMALL_WINDOW if small else length)
+    leg[DRIFT] = 0.0
+    leg[LAG] = 0.0
+    leg[T_LEG] = t
+    count[N_NEAR] = n
+    _start_leg(clock, t, 0.0)
+
+
+@helper
+def _start_leg(clock, t, kick):  # type: ignore[no-untyped-def]
+    """Move the sites near their walls to time t, add `kick` to their speeds, and list those that hit soon."""
+    leg, count = clock.leg, clock.count
+    near_z, near_w, selected = clock.near_z, clock.near_w, clock.selected
+    dt = t - leg[T_LEG]
+    # The slope grows by about 1 per unit time, and spends the budget while it is positive.
+    slope = leg[SLOPE]
+    climbed = max(slope, 0.0)
+    horizon = min(np.sqrt(climbed * climbed + 2.0 * leg[BUDGET]) - slope + _MARGIN, leg[T_WINDOW_END] - t)
+    n = np.uint32(0)
+    for j in range(count[N_NEAR]):
+        # Rounding may leave a site behind its wall by the last bit.
+        z = max(near_z[j] + near_w[j] * dt, 0.0)
+        w = near_w[j] + kick
+        near_z[j] = z
+        near_w[j] = w
+        selected[n] = j
+        n = np.uint32(n + (z + w * horizon < 0.0))
+    leg[LAG] += leg[DRIFT] * dt
+    leg[DRIFT] += kick
+    leg[T_LEG] = t
+    leg[T_KNOWN] = t + horizon
+    count[N_DUE] = n
+    count[NEXT_DUE] = 0
+    _sort_due(clock, np.int64(n), horizon)
+
+
+@helper
+def _sort_due(clock, n, horizon):  # type: ignore[no-untyped-def]
+    """Write the n selected sites into `due` in the order of their times."""
+    due, due_time, selected = clock.due, clock.due_time, clock.selected
+    if n <= 12:
+        for k in range(n):
+            j = np.uint32(selected[k])
+            time = -clock.near_z[j] / clock.near_w[j]
+            m = k
+            while m > 0 and due_time[m - 1] > time:
+                due_time[m] = due_time[m - 1]
+                due[m] = due[m - 1]
+                m -= 1
+            due_time[m] = time
+            due[m] = j
+    else:
+        keys, times = clock.scratch[0, :n], clock.scratch[1]
+        for k in range(n):
+            j = np.uint32(selected[k])
+            times[k] = -clock.near_z[j] / clock.near_w[j]
+            keys[k] = 2.0 * times[k] / horizon - 1.0
+        sort_order(keys, due, clock.buckets)
+        for m in range(n):
+            k = due[m]
+            due[m] = selected[k]
+            due_time[m] = times[k]
+
+
+@helper
+def _bounce(clock, t):  # type: ignore[no-untyped-def]
+    leg = clock.leg
+    kick = -2.0 * leg[SLOPE] / clock.z.size
+    leg[SLOPE] = -leg[SLOPE]
+    leg[BUDGET] = exponential(clock.rng)
+    leg[T_EVENT] = t
+    clock.count[BOUNCES] += 1
+    _start_leg(clock, t, kick)
+    length = leg[T_WINDOW_END] - leg[T_WINDOW]
+    if leg[DRIFT] * clock.z.size < -_DRIFT * length:
+        position(clock, t, clock.z, clock.w)
+        _open_window(clock, t)
+
+
+@implements(fill, ExponentialBilliard)
+def _fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
+    leg, count = clock.leg, clock.count
+    near, near_z, near_w, due, due_time = clock.near, clock.near_z, clock.near_w, clock.due, clock.due_time
+    capacity = times.size
+    n = 0
+    while True:
+        t_end = min(t_stop, leg[T_REFRESH], leg[T_KNOWN])
+        t_leg, t_event = leg[T_LEG], leg[T_EVENT]
+        slope, budget = leg[SLOPE], leg[BUDGET]
+        k, n_due = count[NEXT_DUE], count[N_DUE]
+        while k < n_due and n < capacity:
+            t_hit = max(t_leg + due_time[k], t_event)
+            spent = max(slope, 0.0) * (t_hit - t_event)
+            if t_hit > t_end or spent > budget:
+                break
+            j = due[k]
+            times[n] = t_hit
+            sites[n] = near[j]
+            n += 1
+            k += 1
+            budget -= spent
+            t_event = t_hit
+            w = near_w[j]
+            slope -= 2.0 * w
+            # The mirror image of the path meets the wall at the same time and leaves it with the new speed.
+            near_z[j] = -near_z[j]
+            near_w[j] = -w
+        leg[T_EVENT], leg[SLOPE], leg[BUDGET] = t_event, slope, budget
+        count[NEXT_DUE] = k
+        if n == capacity:
+            return n
+        t_bounce = t_event + budget / slope if slope > 0.0 else inf
+        if t_bounce <= t_end:
+            _bounce(clock, t_bounce)
+        elif t_end == t_stop:
+            return n
+        elif t_end == leg[T_REFRESH]:
+            position(clock, t_end, clock.z, clock.w)
+            _new_velocity(clock, t_end)
+            count[REFRESHMENTS] += 1
+        elif t_end == leg[T_WINDOW_END]:
+            position(clock, t_end, clock.z, clock.w)
+            _open_window(clock, t_end)
+        else:
+            _start_leg(clock, t_end, 0.0)
+
+
+@implements(shift, ExponentialBilliard)
+def _shift(clock, elapsed):  # type: ignore[no-untyped-def]
+    leg = clock.leg
+    leg[T_LEG] -= elapsed
+    leg[T_KNOWN] -= elapsed
+    leg[T_EVENT] -= elapsed
+    leg[T_REFRESH] -= elapsed
+    leg[T_WINDOW] -= elapsed
+    leg[T_WINDOW_END] -= elapsed
+
+
+@implements(position, ExponentialBilliard)
+def _position(clock, t, z, w):  # type: ignore[no-untyped-def]
+    leg = clock.leg
+    dt = t - leg[T_LEG]
+    lag = leg[LAG] + leg[DRIFT] * dt
+    elapsed = t - leg[T_WINDOW]
+    for i in range(z.size):
+        z[i] = clock.z[i] + clock.w[i] * elapsed + lag
+        w[i] = clock.w[i] + leg[DRIFT]
+    for j in range(clock.count[N_NEAR]):
+        i = clock.near[j]
+        z[i] = max(clock.near_z[j] + clock.near_w[j] * dt, 0.0)
+        w[i] = clock.near_w[j]

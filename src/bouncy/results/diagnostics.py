@@ -1,0 +1,110 @@
+"""What a run says about itself: counts, rates against their closed forms, effective sample sizes, R-hat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy.recorders.recorder import BOUNCES, FLIPS, HITS, REFRESHMENTS
+from bouncy.results.batches import normal_score
+from bouncy.results.ess import effective_sample_size, is_constant, r_hat, rank_normalise
+from bouncy.results.moments import Sums, event_rates, event_totals
+
+if TYPE_CHECKING:
+    from bouncy.results.run import Run
+
+# A batch shorter than this many autocorrelation times gives an error bar that is too small.
+_BATCH_TIMES = 20
+_SUSPICIOUS_Z = 6.0
+
+
+def diagnose(run: Run, sums: Sums) -> dict[str, Any]:
+    """Return the diagnostics of a run."""
+    totals = event_totals(sums)
+    hit_z, bounce_z = rate_scores(run, sums)
+    report: dict[str, Any] = {
+        "hits": int(totals[HITS]),
+        "flips": int(totals[FLIPS]),
+        "bounces": int(totals[BOUNCES]),
+        "refreshments": int(totals[REFRESHMENTS]),
+        "sampling_seconds": run.sampling_seconds,
+        "batches": sums.closed * len(sums.recorders),
+        "batch_sweeps": sums.length,
+        "hit_rate_z": hit_z,
+        "bounce_rate_z": bounce_z,
+        "ess": {},
+        "rhat": {},
+        "constant_sites": np.empty(0, np.int64),
+    }
+    for name, trace in (("energy", run.log_prob), ("magnetisation", run.magnetisation)):
+        report["ess"][name], report["rhat"][name] = _scalar(trace)
+    if run.draws.shape[1] >= 4:
+        _add_sites(report, run.draws)
+    report["warnings"] = warnings_of(run, report)
+    return report
+
+
+def rate_scores(run: Run, sums: Sums) -> tuple[float, float]:
+    """Return the z-scores of the hit rate and the bounce rate against their closed forms.
+
+    The error of the hit rate is that of the batches and, on top, that of quantities which change only by refreshment
+    and may differ from batch to batch less than from run to run.
+    """
+    d, clock = run.target.d, run.sampler.clock
+    rates = event_rates(sums)
+    expected = np.array([clock.hit_rate(d), clock.bounce_rate(d)])
+    slow = clock.slow_variance(d, run.sampler.refreshment * sums.sweeps) / len(sums.recorders)
+    error = np.hypot(rates.standard_error[[HITS, BOUNCES]], expected * np.sqrt([slow, 0.0]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = normal_score((rates.mean[[HITS, BOUNCES]] - expected) / error, rates.degrees_of_freedom)
+    return float(score[0]), float(score[1])
+
+
+def _scalar(trace: NDArray[np.float64]) -> tuple[float | str, float | str]:
+    """Return ESS and R-hat of a trace of shape (chain, draw)."""
+    if trace.shape[1] < 4:
+        return "too short", "too short"
+    if np.ptp(trace) == 0.0:
+        return "constant", "constant"
+    scores = rank_normalise(trace)[:, :, None]
+    return float(effective_sample_size(scores)[0]), float(r_hat(scores)[0])
+
+
+def _add_sites(report: dict[str, Any], draws: NDArray[np.int8]) -> None:
+    """Add ESS and R-hat of the sites; a site that never moves is masked, and named in `constant_sites`."""
+    constant = is_constant(draws)
+    report["constant_sites"] = np.flatnonzero(constant)
+    for name, values, worst in (("ess", effective_sample_size(draws), np.min), ("rhat", r_hat(draws), np.max)):
+        sites = np.ma.masked_array(values, mask=constant)
+        report[name]["sites"] = sites
+        moving = values[~constant]
+        report[name]["worst_site"] = float(worst(moving)) if moving.size else "constant"
+        report[name]["median_site"] = float(np.median(moving)) if moving.size else "constant"
+
+
+def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
+    """Return what a user should know before believing the error bars, in plain words."""
+    found = []
+    if report["flips"] == 0:
+        found.append("no flip was accepted: the chains never left their first state after warm-up")
+    n_constant = report["constant_sites"].size
+    if n_constant:
+        found.append(f"{n_constant} of {run.target.d} sites never moved and are called constant")
+    for name, value in report["rhat"].items():
+        if name in ("energy", "magnetisation", "worst_site") and isinstance(value, float) and value > 1.01:
+            found.append(f"chains disagree: R-hat of {name.replace('_', ' ')} is {value:.3f} (want below 1.01)")
+    length = report["batch_sweeps"] / run.thin
+    sizes = [value for name, value in report["ess"].items() if name != "sites" and isinstance(value, float)]
+    if sizes:
+        needed = _BATCH_TIMES * run.log_prob.size / min(sizes)
+        if length < needed:
+            found.append(
+                f"batches of {length:g} draws are shorter than {_BATCH_TIMES} autocorrelation times "
+                f"({needed:.0f} draws): standard errors may be too small; run longer"
+            )
+    for name in ("hit_rate_z", "bounce_rate_z"):
+        if abs(report[name]) > _SUSPICIOUS_Z:
+            found.append(f"{name} is {report[name]:.1f}: the clock does not keep its rate, which is a bug; report it")
+    return found

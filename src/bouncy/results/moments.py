@@ -1,0 +1,111 @@
+"""From the sums that recorders keep to estimates over all chains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from bouncy.recorders.pairs import AllPairs, EdgePairs, NoPairs
+from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN, Recorder, write_open_batch
+from bouncy.results.batches import Estimate, estimate
+from bouncy.run.chain import Chain
+
+# Columns that are worked on together: bounds the memory beside that of the sums themselves.
+_CHUNK = 1 << 16
+
+Matrix = NDArray[np.float64] | scipy.sparse.csr_array
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The batches of all chains, read without disturbing the chains."""
+
+    recorders: list[Recorder]
+    sweep_time: float
+    closed: int  # full batches of each chain
+    length: int  # sweeps of a full batch
+    sweeps: int  # sweeps of each chain
+
+    def estimate(self, columns: list[NDArray[np.float64]], per_sweep: float) -> Estimate:
+        """Return an estimate from sums of shape (slots, k), one array for each chain."""
+        batch, total = per_sweep * self.length, per_sweep * self.sweeps * len(columns)
+        width = columns[0].shape[1]
+        mean, error, degrees_of_freedom = np.empty(width), np.empty(width), 0
+        for begin in range(0, width, _CHUNK):
+            chunk = slice(begin, begin + _CHUNK)
+            closed = np.stack([rows[: self.closed, chunk] for rows in columns])
+            part = estimate(closed, np.stack([rows[self.closed, chunk] for rows in columns]), batch, total)
+            mean[chunk], error[chunk] = part.mean, part.standard_error
+            degrees_of_freedom = part.degrees_of_freedom
+        return Estimate(mean, error, degrees_of_freedom)
+
+
+def read_sums(chains: Sequence[Chain]) -> Sums:
+    """Let each recorder write its open batch behind the closed ones."""
+    tally = chains[0].recorder.tally
+    closed, length = int(tally[CLOSED]), int(tally[LENGTH])
+    for chain in chains:
+        write_open_batch(chain.recorder, chain.s)
+    sweeps = closed * length + int(tally[OPEN])
+    return Sums([chain.recorder for chain in chains], chains[0].sweep_time, closed, length, sweeps)
+
+
+def spin_means(sums: Sums) -> Estimate:
+    """Return E[s_i] by conditional means at the ends of sweeps."""
+    return _clipped(sums.estimate([r.mean for r in sums.recorders], 1.0))
+
+
+def spin_path_means(sums: Sums) -> Estimate:
+    """Return E[s_i] by the plain time average."""
+    return _clipped(sums.estimate([r.path for r in sums.recorders], sums.sweep_time))
+
+
+def event_rates(sums: Sums) -> Estimate:
+    """Return hits, flips, bounces and refreshments per unit time."""
+    return sums.estimate([r.events for r in sums.recorders], sums.sweep_time)
+
+
+def event_totals(sums: Sums) -> NDArray[np.int64]:
+    """Return the numbers of hits, flips, bounces and refreshments of all chains together."""
+    rows = np.concatenate([recorder.events[: sums.closed + 1] for recorder in sums.recorders])
+    totals: NDArray[np.int64] = np.rint(rows.sum(axis=0)).astype(np.int64)
+    return totals
+
+
+def pair_means(sums: Sums) -> tuple[Matrix, Matrix]:
+    """Return E[s_i s_j] by (s_i t_j + s_j t_i)/2, t the conditional means, and its standard error."""
+    return _as_matrices(sums, sums.estimate([pairs.mean for pairs in _recorded_pairs(sums)], 1.0))
+
+
+def pair_path_means(sums: Sums) -> tuple[Matrix, Matrix]:
+    """Return E[s_i s_j] by the plain time average, and its standard error."""
+    return _as_matrices(sums, sums.estimate([pairs.path for pairs in _recorded_pairs(sums)], sums.sweep_time))
+
+
+def _recorded_pairs(sums: Sums) -> list[AllPairs | EdgePairs]:
+    return [recorder.pairs for recorder in sums.recorders if not isinstance(recorder.pairs, NoPairs)]
+
+
+def _clipped(result: Estimate) -> Estimate:
+    return replace(result, mean=np.clip(result.mean, -1.0, 1.0))
+
+
+def _as_matrices(sums: Sums, result: Estimate) -> tuple[Matrix, Matrix]:
+    result = _clipped(result)
+    pairs = _recorded_pairs(sums)[0]
+    if isinstance(pairs, AllPairs):
+        d = pairs.open_path.shape[0]
+        mean, error = result.mean.reshape(d, d), result.standard_error.reshape(d, d)
+        np.fill_diagonal(mean, 1.0)
+        np.fill_diagonal(error, 0.0)
+        return mean, error
+    return _on_pattern(pairs, result.mean), _on_pattern(pairs, result.standard_error)
+
+
+def _on_pattern(pairs: EdgePairs, values: NDArray[np.float64]) -> scipy.sparse.csr_array:
+    d = pairs.indptr.size - 1
+    return scipy.sparse.csr_array((values[pairs.edge], pairs.indices, pairs.indptr), shape=(d, d))

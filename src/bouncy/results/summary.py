@@ -1,0 +1,66 @@
+"""A run as a table that a person can read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from bouncy.results.run import Run
+
+# Sites shown when there are more than fit on a screen.
+_SHOWN = 20
+
+
+def summary_text(run: Run) -> str:
+    """Return a table of means with their error bars, and the diagnostics."""
+    report = run.diagnostics
+    chains, draws = run.log_prob.shape
+    seconds = report["sampling_seconds"]
+    rate = report["hits"] / seconds if seconds > 0 else 0.0
+    lines = [
+        f"{run.sampler.name} on {run.target!r}",
+        f"{chains} chains x {draws} draws, {run.thin} sweep{'s' * (run.thin > 1)} apart, after {run.warmup} sweeps of "
+        f"warm-up; {seconds:.2f} s CPU, {rate / 1e6:.1f} million attempted flips per second",
+        "",
+        f"{'site':>8} {'mean':>9} {'se':>9} {'ess':>8} {'rhat':>7}",
+    ]
+    lines += [_site_row(run, i) for i in _sites(run)]
+    hidden = run.target.d - min(run.target.d, _SHOWN)
+    if hidden:
+        lines.append(f"{'...':>8} {hidden} more sites; these have the largest standard errors")
+    lines.append("")
+    for name in ("energy", "magnetisation", "worst_site", "median_site"):
+        if name in report["ess"]:
+            lines.append(f"{name.replace('_', ' '):>14}: ess {_number(report['ess'][name], '.0f')}, "
+                         f"rhat {_number(report['rhat'][name], '.4f')}")  # fmt: skip
+    lines += [
+        f"{'events':>14}: {report['hits']:,} attempted flips, {report['flips']:,} accepted "
+        f"({report['flips'] / max(report['hits'], 1):.1%}), {report['bounces']:,} bounces, "
+        f"{report['refreshments']:,} refreshments",
+        f"{'clock':>14}: hit rate z = {report['hit_rate_z']:+.2f}, bounce rate z = {report['bounce_rate_z']:+.2f}",
+    ]
+    lines += [f"{'warning':>14}: {text}" for text in report["warnings"]]
+    return "\n".join(lines)
+
+
+def _sites(run: Run) -> list[int]:
+    """Return the sites to show: all, or those with the largest standard errors, in order."""
+    if run.target.d <= _SHOWN:
+        return list(range(run.target.d))
+    return sorted(int(i) for i in np.argsort(-np.nan_to_num(run.mean_se), kind="stable")[:_SHOWN])
+
+
+def _site_row(run: Run, i: int) -> str:
+    ess, rhat = run.diagnostics["ess"].get("sites"), run.diagnostics["rhat"].get("sites")
+    columns = f"{i:>8} {run.mean[i]:>+9.4f} {run.mean_se[i]:>9.2g}"
+    if ess is None:
+        return f"{columns} {'-':>8} {'-':>7}"
+    if ess.mask[i]:
+        return f"{columns} {'constant':>16}"
+    return f"{columns} {ess[i]:>8.0f} {rhat[i]:>7.3f}"
+
+
+def _number(value: float | str, form: str) -> str:
+    return value if isinstance(value, str) else format(value, form)

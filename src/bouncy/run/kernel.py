@@ -1,0 +1,56 @@
+"""The one loop: clock -> hits -> flips -> recorder."""
+
+from __future__ import annotations
+
+from bouncy._compile import kernel
+from bouncy.clocks.contract import fill, shift
+from bouncy.recorders.recorder import BOUNCES, FLIPS, HITS, REFRESHMENTS, record_flip, record_sweep
+from bouncy.targets.contract import flip, flip_cost, resync
+from bouncy.tolls.contract import pay
+
+OK = 0
+NOT_A_NUMBER = 1
+
+# The local fields are recomputed after this many accepted flips per site: a 64th of the work of the flips themselves.
+_FLIPS_PER_SITE = 64
+
+
+@kernel
+def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps):  # type: ignore[no-untyped-def]
+    """Run a chain for n sweeps and return a status.
+
+    Everything but `sweep_time` and `n_sweeps` is changed in place; `times` and `sites` are a buffer for hits. Cost: one
+    `fill` and one `flip_cost` per hit, one `flip` and one `record_flip` per accepted flip, O(d) per sweep.
+    """
+    capacity = times.size
+    purse = toll.purse[0]
+    events = recorder.open_events
+    status = OK
+    for _ in range(n_sweeps):
+        bounces, refreshments = clock.count[0], clock.count[1]
+        hits = 0
+        flips = 0
+        n = capacity
+        while n == capacity:
+            n = fill(clock, sweep_time, times, sites)
+            for k in range(n):
+                i = sites[k]
+                cost = flip_cost(target, s, i)
+                passed, purse = pay(toll, purse, cost, i)
+                if passed:
+                    record_flip(recorder, s, i, times[k])
+                    flip(target, s, i)
+                    flips += 1
+            hits += n
+        shift(clock, sweep_time)
+        events[HITS] += hits
+        events[FLIPS] += flips
+        events[BOUNCES] += clock.count[0] - bounces
+        events[REFRESHMENTS] += clock.count[1] - refreshments
+        flips_since_resync[0] += flips
+        if flips_since_resync[0] >= _FLIPS_PER_SITE * s.size:
+            flips_since_resync[0] = 0
+            resync(target, s)
+        record_sweep(recorder, target, s, sweep_time)
+    toll.purse[0] = purse
+    return status

@@ -1,0 +1,155 @@
+"""`bouncy.sample`: the front door."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bouncy._validation import as_seed_sequence, check_count, check_spins
+from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
+from bouncy.recorders.recorder import new_recorder
+from bouncy.results.run import Run
+from bouncy.run.chain import Chain
+from bouncy.run.workers import run_chains
+from bouncy.samplers import as_sampler
+from bouncy.samplers.contract import Sampler
+from bouncy.targets.contract import Target
+
+# Up to this dimension all pairs are recorded unless the user says otherwise.
+_PAIRS_UP_TO = 32
+# Batches of all chains together never number fewer than this once there are as many sweeps.
+_BATCHES = 16
+
+
+class NoFlipWarning(UserWarning):
+    """A run in which no flip was accepted."""
+
+
+def sample(
+    target: Target,
+    sampler: str | Sampler = "bps-gaussian",
+    *,
+    chains: int = 4,
+    draws: int = 1000,
+    warmup: int | None = None,
+    thin: int = 1,
+    seed: int | np.random.SeedSequence | None = None,
+    initial: ArrayLike | None = None,
+    pairs: Literal["auto", "all", "edges", "none"] = "auto",
+    keep: Literal["draws", "means"] = "draws",
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Run:
+    """Sample a binary distribution and return draws, means with error bars, and diagnostics.
+
+    Parameters
+    ----------
+    target : Target
+        The distribution, for example a `bouncy.MRF`.
+    sampler : str or Sampler
+        "bps-gaussian", "bps-exponential", or an object such as `bouncy.BPS("gaussian", refreshment=0.1)`.
+    chains : int
+        Independent chains; they run in threads.
+    draws : int
+        States kept from each chain, on a regular grid of the clock's time.
+    warmup : int, optional
+        Sweeps before anything is recorded; 200, or a quarter of the sweeps that follow, whichever is more. A sweep is
+        the time in which d attempted flips are expected.
+    thin : int
+        Sweeps between draws. Means use every sweep, and the whole path between them, in any case.
+    seed : int or SeedSequence, optional
+        Fixes every byte of the result, whatever the number of threads. `run.seed` tells what was used.
+    initial : array_like, optional
+        Spins to start from, shape (d,) or (chains, d); uniformly random ones otherwise.
+    pairs : {"auto", "all", "edges", "none"}
+        Pairs whose means are recorded: all of them, those that interact, or none. "auto" is all up to d = 32, none
+        beyond.
+    keep : {"draws", "means"}
+        Whether states are stored, or means and scalar traces alone.
+    threads : int, optional
+        Number of threads; as many as cores by default. Changes the speed, never the result.
+    progress : bool, optional
+        Show a progress bar; by default when standard error is a terminal.
+
+    Returns
+    -------
+    Run
+
+    Examples
+    --------
+    >>> import bouncy
+    >>> target = bouncy.MRF.random(10, seed=1)
+    >>> run = bouncy.sample(target, chains=2, draws=500, seed=0)
+    >>> run.draws.shape
+    (2, 500, 10)
+    >>> bool(abs(run.mean - bouncy.exact(target).mean).max() < 0.05)
+    True
+    """
+    if not isinstance(target, Target):
+        raise TypeError(f"target must be a bouncy target such as bouncy.MRF(M, r), got {type(target).__name__}")
+    sampler = as_sampler(sampler)
+    chains, draws, thin = check_count("chains", chains), check_count("draws", draws), check_count("thin", thin)
+    warmup = max(200, draws * thin // 4) if warmup is None else check_count("warmup", warmup, 0)
+    threads = None if threads is None else check_count("threads", threads)
+    _check_choice("keep", keep, ("draws", "means"))
+    root = as_seed_sequence(seed)
+    options: dict[str, Any] = {
+        "seed": root.entropy,
+        "warmup": warmup,
+        "thin": thin,
+        "keep": keep,
+        "threads": threads,
+        "progress": progress,
+    }
+    slots = 2 * max(2, -(-_BATCHES // chains))
+    starts = _starts(initial, chains, target.d)
+    pool = [
+        Chain(target, sampler, child, start, slots, thin, _new_pairs(target, pairs, slots))
+        for child, start in zip(root.spawn(chains), starts, strict=True)
+    ]
+    if warmup:
+        run_chains(pool, warmup, threads, progress, f"{sampler.name}, warm-up")
+        for chain in pool:
+            chain.recorder = new_recorder(target.d, slots, thin, _new_pairs(target, pairs, slots))
+    run = Run(target, sampler, pool, draws, options)
+    if not any(chain.has_flipped() for chain in pool):
+        warnings.warn(
+            "no flip was accepted in the whole run: every state next to the current one is very improbable. The "
+            "means describe one state per chain; start chains from several states (initial=) and compare them",
+            NoFlipWarning,
+            stacklevel=2,
+        )
+    return run
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; expected one of: {', '.join(choices)}")
+
+
+def _new_pairs(target: Target, pairs: str, slots: int) -> Pairs:
+    _check_choice("pairs", pairs, ("auto", "all", "edges", "none"))
+    if pairs == "auto":
+        pairs = "all" if target.d <= _PAIRS_UP_TO else "none"
+    if pairs == "all":
+        return all_pairs(target.d, slots)
+    if pairs == "none":
+        return no_pairs()
+    pattern = target.edges()
+    if pattern is None:
+        raise ValueError(f"pairs is 'edges', but {type(target).__name__} has no edges; use 'all' or 'none'")
+    return edge_pairs(pattern, slots)
+
+
+def _starts(initial: ArrayLike | None, chains: int, d: int) -> list[NDArray[np.int8] | None]:
+    if initial is None:
+        return [None] * chains
+    spins = check_spins(initial, d, "initial")
+    if spins.ndim == 1:
+        return [spins] * chains
+    if spins.shape != (chains, d):
+        raise ValueError(f"initial has shape {spins.shape}; expected ({d},) or ({chains}, {d})")
+    return list(spins)

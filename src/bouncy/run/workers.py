@@ -1,0 +1,68 @@
+"""Running several chains at once, in threads: the kernels release the GIL."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+
+from tqdm.auto import tqdm
+
+from bouncy.run.chain import Chain
+
+# Seconds that a kernel may run before it returns to Python, which looks whether to stop.
+_SLICE = 0.1
+
+
+def run_chains(chains: Sequence[Chain], sweeps: int, threads: int | None, progress: bool | None, label: str) -> None:
+    """Advance every chain by the same number of sweeps.
+
+    An exception in one chain, or Ctrl-C, stops all of them within about a tenth of a second and is raised.
+    """
+    chains[0].advance(0)  # compiles, or loads from the cache, before any clock is read
+    stop = threading.Event()
+    begin = sum(chain.sweeps for chain in chains)
+    goal = [chain.sweeps + sweeps for chain in chains]
+    workers = min(len(chains), threads or available_cores())
+    with ThreadPoolExecutor(workers) as pool, _bar(len(chains) * sweeps, progress, label) as bar:
+        jobs = [pool.submit(_run_to, chain, end, stop) for chain, end in zip(chains, goal, strict=True)]
+        try:
+            _watch(jobs, chains, bar, begin)
+        finally:
+            stop.set()
+    for job in jobs:
+        job.result()
+
+
+def available_cores() -> int:
+    """Return the number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _run_to(chain: Chain, end: int, stop: threading.Event) -> None:
+    """Advance a chain in slices that last about as long as they should."""
+    slice_sweeps = 1
+    while chain.sweeps < end and not stop.is_set():
+        before = time.perf_counter()
+        chain.advance(min(slice_sweeps, end - chain.sweeps))
+        if time.perf_counter() - before < _SLICE / 2:
+            slice_sweeps *= 2
+        elif time.perf_counter() - before > 2 * _SLICE:
+            slice_sweeps = max(1, slice_sweeps // 2)
+
+
+def _watch(jobs: Sequence[Future[None]], chains: Sequence[Chain], bar: tqdm, begin: int) -> None:
+    pending = set(jobs)
+    while pending:
+        done, pending = wait(pending, timeout=0.1, return_when=FIRST_EXCEPTION)
+        bar.update(sum(chain.sweeps for chain in chains) - begin - bar.n)
+        if any(job.exception() for job in done):
+            return
+
+
+def _bar(total: int, progress: bool | None, label: str) -> tqdm:
+    show = sys.stderr.isatty() if progress is None else progress
+    return tqdm(total=total, desc=label, unit="sweep", unit_scale=True, disable=not show, leave=False)

@@ -1,0 +1,373 @@
+"""Binary BPS word for word as in the paper (Pakman 2017, arXiv 1711.00922): slow, plain, the oracle of the fast clocks.
+
+The particle y moves along y + v t in the potential U(y) - log p(sign y), with U = |y|^2 / 2 (Gaussian augmentation) or
+U = sum |y_i| (exponential) and log p(s) = -s.r - s'Ms/2. One budget E ~ Exp(1) pays for climbing, the integral of
+[v.grad U]_+, and for uphill walls. Where it does not cover the next expense the particle turns and draws a new one.
+
+Every event costs O(d) for the times t_i = -y_i / v_i to the walls, every wall O(d^2) for log p before and after. One
+source serves twice: `advance` runs interpreted, `advance_compiled` is the same function through numba.
+
+The order of the random numbers is that of the clocks: z, the direction, the time of the next refreshment, a budget;
+then one budget per bounce, and direction, time, budget per refreshment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bouncy._compile import helper, kernel
+from bouncy._random import exponential, fill_normal, fill_sphere
+
+AUGMENTATIONS = ("gaussian", "exponential")
+
+# Kinds of event.
+CROSSED, REFUSED, BOUNCED, REFRESHED = range(4)
+
+# Indices into `Particle.now`: time, time of the next refreshment, and the two budgets.
+T, T_REFRESH, BUDGET, WALL_BUDGET = range(4)
+
+_BLOCK = 4096
+
+
+class Particle(NamedTuple):
+    """A particle on its way. With two purses, walls are paid from a budget and a generator of their own.
+
+    An exponential budget is memoryless, so that two purses and one lead to the same law; with two, what happens at
+    the walls leaves the motion alone, and the particle meets the same walls as a clock with the same generator.
+    """
+
+    M: NDArray[np.float64]  # (d, d), or (0, 0) where there are no couplings
+    r: NDArray[np.float64]  # (d,)
+    y: NDArray[np.float64]  # (d,)
+    v: NDArray[np.float64]  # (d,) of length 1
+    s: NDArray[np.int8]  # (d,) the side of each wall on which y is, also where y is on the wall
+    now: NDArray[np.float64]  # (4,) see the indices above
+    clock_rng: NDArray[np.uint64]  # (4,)
+    toll_rng: NDArray[np.uint64]  # (4,), the same array as clock_rng with one purse
+    field: NDArray[np.float64]  # (d,) scratch
+    refreshment_rate: float
+    gaussian: bool
+    two_purses: bool
+
+
+@dataclass(frozen=True)
+class Path:
+    """The events of a run in the order of time, and the state at its end.
+
+    Attributes
+    ----------
+    kind : (n,) `CROSSED`, `REFUSED`, `BOUNCED` or `REFRESHED`.
+    time : (n,)
+    site : (n,) the wall of a crossing or refusal, -1 for other events.
+    y, v, s : (d,) the state at `end`.
+    end : the time at which the run stopped.
+    """
+
+    kind: NDArray[np.int8]
+    time: NDArray[np.float64]
+    site: NDArray[np.int32]
+    y: NDArray[np.float64]
+    v: NDArray[np.float64]
+    s: NDArray[np.int8]
+    end: float
+
+    @property
+    def at_wall(self) -> NDArray[np.bool_]:
+        """Whether each event is a wall hit, crossed or refused, shape (n,)."""
+        return self.site >= 0
+
+
+def literal_bps(
+    M: ArrayLike | None,
+    r: ArrayLike,
+    augmentation: str,
+    *,
+    clock_state: NDArray[np.uint64],
+    toll_state: NDArray[np.uint64] | None = None,
+    refreshment_rate: float = 0.0,
+    events: int | None = None,
+    duration: float | None = None,
+    start: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
+    compiled: bool = False,
+) -> Path:
+    """Run the paper's algorithm for a number of events or for a time and return what happened.
+
+    Parameters
+    ----------
+    M : (d, d), symmetric with zero diagonal, or None where there are no couplings.
+    r : (d,)
+    augmentation : "gaussian" or "exponential".
+    clock_state : (4,) generator state, changed in place.
+    toll_state : (4,) generator of a second purse that pays at the walls, changed in place; None for one purse.
+    refreshment_rate : rate at which the velocity is replaced; 0 is the paper.
+    events, duration : exactly one of them.
+    start : y, v, s, each (d,). None draws |y| and v from their stationary law, with s = +1.
+    compiled : run the same source through numba.
+
+    Examples
+    --------
+    >>> from bouncy._random import new_state
+    >>> path = literal_bps(None, [0.5], "gaussian", clock_state=new_state(np.random.SeedSequence(0)), events=5)
+    >>> path.kind.shape
+    (5,)
+    """
+    if (events is None) == (duration is None):
+        raise ValueError(f"got events={events} and duration={duration}; expected exactly one of the two")
+    # Sums of 64-bit integers are meant to wrap around, of which NumPy warns in interpreted code.
+    with np.errstate(over="ignore"):
+        particle = new_particle(
+            M,
+            r,
+            augmentation,
+            clock_state=clock_state,
+            toll_state=toll_state,
+            refreshment_rate=refreshment_rate,
+            start=start,
+        )
+        step = advance_compiled if compiled else advance
+        blocks = []
+        full = True
+        while full:
+            size = _BLOCK if events is None else events
+            block = np.empty(size, np.int8), np.empty(size), np.empty(size, np.int32)
+            n = step(particle, inf if duration is None else duration, *block)
+            blocks.append(tuple(column[:n] for column in block))
+            full = events is None and n == size
+    kind, time, site = (np.concatenate(column) for column in zip(*blocks, strict=True))
+    return Path(kind, time, site, particle.y, particle.v, particle.s, float(particle.now[T]))
+
+
+def new_particle(
+    M: ArrayLike | None,
+    r: ArrayLike,
+    augmentation: str,
+    *,
+    clock_state: NDArray[np.uint64],
+    toll_state: NDArray[np.uint64] | None = None,
+    refreshment_rate: float = 0.0,
+    start: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
+) -> Particle:
+    """Return a particle at time 0, ready for `advance`; the arguments are those of `literal_bps`."""
+    r = np.array(r, np.float64)
+    d = r.size
+    M = np.zeros((0, 0)) if M is None else np.array(M, np.float64)
+    if r.shape != (d,) or d == 0 or M.shape not in ((d, d), (0, 0)):
+        raise ValueError(f"M has shape {M.shape} and r {r.shape}; expected (d, d) and (d,) with d >= 1")
+    if augmentation not in AUGMENTATIONS:
+        raise ValueError(f"got augmentation {augmentation!r}; expected one of {AUGMENTATIONS}")
+    if not 0 <= refreshment_rate < inf:
+        raise ValueError(f"refreshment_rate is {refreshment_rate}; expected a finite number >= 0")
+    particle = Particle(
+        M=M,
+        r=r,
+        y=np.empty(d),
+        v=np.empty(d),
+        s=np.ones(d, np.int8),
+        now=np.zeros(4),
+        clock_rng=clock_state,
+        toll_rng=clock_state if toll_state is None else toll_state,
+        field=np.empty(d),
+        refreshment_rate=float(refreshment_rate),
+        gaussian=augmentation == "gaussian",
+        two_purses=toll_state is not None,
+    )
+    with np.errstate(over="ignore"):
+        if start is None:
+            _draw_position(particle)
+            _draw_velocity(particle)
+        else:
+            particle.y[:], particle.v[:], particle.s[:] = start
+        _begin(particle)
+    return particle
+
+
+def _draw_position(particle: Particle) -> None:
+    """Draw |y_i| from the half-normal or exponential law, on the side s_i."""
+    if particle.gaussian:
+        fill_normal(particle.clock_rng, particle.y)
+    else:
+        for i in range(particle.y.size):
+            particle.y[i] = exponential(particle.clock_rng)
+    particle.y[:] = particle.s * abs(particle.y)
+
+
+def _begin(particle: Particle) -> None:
+    """Schedule the first refreshment and fill the purses."""
+    now = particle.now
+    _schedule_refreshment(particle)
+    now[BUDGET] = exponential(particle.clock_rng)
+    if particle.two_purses:
+        now[WALL_BUDGET] = exponential(particle.toll_rng)
+
+
+def advance(particle, t_stop, kinds, times, sites):  # type: ignore[no-untyped-def]
+    """Move the particle in place until t_stop or until the buffers are full, and return the number of events in them.
+
+    Interpreted, wrap the call in `np.errstate(over="ignore")`: sums of 64-bit integers are meant to wrap around.
+    """
+    now = particle.now
+    n = 0
+    while n < times.size:
+        wall, until_wall = _next_wall(particle.y, particle.v, particle.s)
+        slope = _slope(particle)
+        until_bounce = _time_to_spend(now[BUDGET], slope, particle.gaussian)
+        until_refreshment = now[T_REFRESH] - now[T]
+        until_stop = t_stop - now[T]
+        dt = min(until_wall, until_bounce, until_refreshment, until_stop)
+        _move(particle, dt, slope)
+        if dt == until_stop:
+            now[T] = t_stop
+            return n
+        sites[n] = -1
+        if dt == until_wall:
+            kinds[n] = _meet_wall(particle, wall)
+            sites[n] = wall
+        elif dt == until_bounce:
+            kinds[n] = _bounce(particle)
+        else:
+            kinds[n] = _refresh(particle)
+        times[n] = now[T]
+        n += 1
+    return n
+
+
+@helper
+def _next_wall(y, v, s):  # type: ignore[no-untyped-def]
+    """Return the wall that is met first, t_i = -y_i / v_i, and the time until then; -1 and inf without any."""
+    wall, until_wall = -1, inf
+    for i in range(y.size):
+        if s[i] * v[i] < 0.0:
+            t = -y[i] / v[i]
+            if t < until_wall:
+                wall, until_wall = i, t
+    # Rounding may have put the particle behind a wall by the last bit.
+    return wall, max(until_wall, 0.0)
+
+
+@helper
+def _time_to_spend(budget, slope, gaussian):  # type: ignore[no-untyped-def]
+    """Return the time t at which climbing has spent the budget: the integral of [v.grad U]_+ over (0, t) equals it.
+
+    In the Gaussian case v.grad U = v.y grows at rate |v|^2 = 1: the budget is spent where it is sqrt([v.y]_+^2 + 2E).
+    In the exponential case it is constant. Both are continuous in the slope: nothing is decided by the sign of a slope
+    that vanishes in exact arithmetic.
+    """
+    if gaussian:
+        if slope > 0.0:
+            return 2.0 * budget / (sqrt(slope * slope + 2.0 * budget) + slope)
+        return sqrt(2.0 * budget) - slope
+    return budget / slope if slope > 0.0 else inf
+
+
+@helper
+def _climb(dt, slope, gaussian):  # type: ignore[no-untyped-def]
+    """Return the integral of [v.grad U]_+ over (0, dt)."""
+    if gaussian:
+        start, end = max(slope, 0.0), max(slope + dt, 0.0)
+        return 0.5 * (end - start) * (end + start)
+    return max(slope, 0.0) * dt
+
+
+@helper
+def _move(particle, dt, slope):  # type: ignore[no-untyped-def]
+    """Move along the ray for a time dt and pay for the climb."""
+    y, v, now = particle.y, particle.v, particle.now
+    for i in range(y.size):
+        y[i] += v[i] * dt
+    now[BUDGET] = max(now[BUDGET] - _climb(dt, slope, particle.gaussian), 0.0)
+    now[T] += dt
+
+
+@helper
+def _meet_wall(particle, i):  # type: ignore[no-untyped-def]
+    """Cross the wall of site i if the purse covers its height, else invert v_i and draw a new budget."""
+    s, v, now = particle.s, particle.v, particle.now
+    purse = WALL_BUDGET if particle.two_purses else BUDGET
+    particle.y[i] = 0.0
+    before = log_likelihood(particle.M, particle.r, s, particle.field)
+    s[i] = -s[i]
+    height = before - log_likelihood(particle.M, particle.r, s, particle.field)
+    if height < now[purse]:
+        now[purse] -= max(height, 0.0)
+        return CROSSED
+    s[i] = -s[i]
+    v[i] = -v[i]
+    now[purse] = exponential(particle.toll_rng)
+    return REFUSED
+
+
+@helper
+def log_likelihood(M, r, s, field):  # type: ignore[no-untyped-def]
+    """Return log p(s) = -s.r - s'Ms/2, computed in full; `field` is scratch of shape (d,)."""
+    for j in range(s.size):
+        field[j] = 0.0
+    for i in range(M.shape[0]):
+        row, spin = M[i], float(s[i])
+        for j in range(s.size):
+            field[j] += spin * row[j]
+    total = 0.0
+    for i in range(s.size):
+        total -= s[i] * (r[i] + 0.5 * field[i])
+    return total
+
+
+@helper
+def _bounce(particle):  # type: ignore[no-untyped-def]
+    """Reflect off the gradient, v_r = v - 2 (v.g) g / |g|^2, and draw a new budget."""
+    v = particle.v
+    slope = _slope(particle)
+    square = 0.0
+    for i in range(v.size):
+        square += _gradient(particle, i) ** 2
+    for i in range(v.size):
+        v[i] -= 2.0 * slope * _gradient(particle, i) / square
+    particle.now[BUDGET] = exponential(particle.clock_rng)
+    return BOUNCED
+
+
+@helper
+def _gradient(particle, i):  # type: ignore[no-untyped-def]
+    """Return the derivative of the smooth part of the potential with respect to y_i: y_i or sign(y_i)."""
+    return particle.y[i] if particle.gaussian else float(particle.s[i])
+
+
+@helper
+def _slope(particle):  # type: ignore[no-untyped-def]
+    """Return v.grad U."""
+    slope = 0.0
+    for i in range(particle.v.size):
+        slope += particle.v[i] * _gradient(particle, i)
+    return slope
+
+
+@helper
+def _refresh(particle):  # type: ignore[no-untyped-def]
+    """Replace the velocity, schedule the next refreshment and draw a new budget."""
+    now = particle.now
+    now[T] = now[T_REFRESH]
+    _draw_velocity(particle)
+    _schedule_refreshment(particle)
+    now[BUDGET] = exponential(particle.clock_rng)
+    return REFRESHED
+
+
+@helper
+def _draw_velocity(particle):  # type: ignore[no-untyped-def]
+    """Draw v uniformly on the sphere, as speed away from the walls: v = s w is uniform whatever s is."""
+    fill_sphere(particle.clock_rng, particle.v)
+    for i in range(particle.v.size):
+        particle.v[i] *= particle.s[i]
+
+
+@helper
+def _schedule_refreshment(particle):  # type: ignore[no-untyped-def]
+    now, rate = particle.now, particle.refreshment_rate
+    now[T_REFRESH] = now[T] + exponential(particle.clock_rng) / rate if rate > 0.0 else inf
+
+
+advance_compiled = kernel(advance)

@@ -1,0 +1,218 @@
+"""Many short independent chains of the production loop, for tests on the law of a sampler.
+
+A test of a chain needs its autocorrelation time; a test of independent replicates of a fixed length needs nothing but
+their number. Each replicate starts from a given s with fresh (z, w) and a fresh budget, and is run by the same
+`advance` and read from the same `Recorder` as a chain of a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bouncy._compile import helper, kernel
+from bouncy._dispatch import generic, implements
+from bouncy._random import exponential, new_state
+from bouncy._validation import as_seed_sequence, check_count, check_nonnegative, check_spins
+from bouncy.clocks.contract import Clock, position, restart
+from bouncy.enumeration import exact, states
+from bouncy.recorders.pairs import AllPairs, EdgePairs, NoPairs, Pairs, all_pairs, edge_pairs, no_pairs
+from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN, SINCE_DRAW, close_batch, new_recorder
+from bouncy.run.kernel import advance
+from bouncy.targets.contract import Target, resync
+from bouncy.tolls.budget import new_budget
+
+PairSet = Literal["none", "edges", "all"]
+
+# Few batches, so that a handful of sweeps closes batches, merges them and leaves one open.
+_SLOTS = 4
+
+
+class Replicates(NamedTuple):
+    """What R replicates on d sites have left behind."""
+
+    path: NDArray[np.float64]  # (R, d) time averages of s
+    mean: NDArray[np.float64]  # (R, d) averages of the conditional means at the ends of sweeps
+    pair_path: NDArray[np.float64]  # (R, d * d), (R, edges) or (R, 0) time averages of s_i s_j
+    pair_mean: NDArray[np.float64]  # of the same shape, averages of (s_i t_j + s_j t_i)/2, t the conditional means
+    start_z: NDArray[np.float64]  # (R, d) distances to the walls at time 0
+    start_w: NDArray[np.float64]  # (R, d) speeds away from them
+    s: NDArray[np.int8]  # (R, d) final spins
+    z: NDArray[np.float64]  # (R, d) final distances
+    w: NDArray[np.float64]  # (R, d) final speeds
+    events: NDArray[np.float64]  # (R, 4) hits, flips, bounces, refreshments
+
+
+def replicate(
+    target: Target,
+    clock: Clock,
+    starts: ArrayLike,
+    *,
+    sweep_time: float,
+    n_sweeps: int,
+    refreshment_rate: float,
+    seed: Any,
+    pairs: PairSet = "none",
+    capacity: int = 64,
+    new_toll: Callable[[NDArray[np.uint64]], Any] = new_budget,
+) -> Replicates:
+    """Run one replicate per row of `starts` for the time `n_sweeps * sweep_time`.
+
+    Parameters
+    ----------
+    starts : (R, d) spins at time 0; (z, w) and the budget are drawn from their stationary laws.
+    sweep_time : time between two recordings of the conditional means, in units of the clock.
+    refreshment_rate : expected refreshments per unit time.
+    seed : int or SeedSequence.
+    pairs : which pair averages to keep, numbered as by the recorder of pairs.
+    capacity : size of the buffer of hits; a small one makes the clock stop and go on often.
+    new_toll : makes a toll from a generator state.
+
+    Examples
+    --------
+    >>> from bouncy.clocks.gaussian import GAUSSIAN
+    >>> from bouncy.targets.mrf import MRF
+    >>> flat, starts = MRF(np.zeros((3, 3))), np.ones((1000, 3), np.int8)
+    >>> run = replicate(flat, GAUSSIAN, starts, sweep_time=5.0, n_sweeps=2, refreshment_rate=0.3, seed=0)
+    >>> run.path.shape
+    (1000, 3)
+    """
+    d = target.d
+    spins = check_spins(starts, d, "starts").reshape(-1, d)
+    n_sweeps = check_count("n_sweeps", n_sweeps)
+    sweep_time = check_nonnegative("sweep_time", sweep_time)
+    refreshment_rate = check_nonnegative("refreshment_rate", refreshment_rate)
+    clock_state, toll_state = (new_state(child) for child in as_seed_sequence(seed).spawn(2))
+    recorded_pairs, n_pairs = _pairs(target, pairs)
+    out = _allocate(spins.shape[0], d, n_pairs)
+    _run(
+        clock.start(d, refreshment_rate, clock_state),
+        new_toll(toll_state),
+        target.view(),
+        new_recorder(d, _SLOTS, 1, recorded_pairs),
+        np.empty(d, np.int8),
+        np.zeros(1, np.int64),
+        np.empty(capacity),
+        np.empty(capacity, np.int32),
+        sweep_time,
+        n_sweeps,
+        spins,
+        out,
+    )
+    return out
+
+
+def exact_draws(target: Target, n: int, seed: Any) -> NDArray[np.int8]:
+    """Return n independent draws from p(s) by enumeration, shape (n, d), for d <= 20."""
+    probabilities = exact(target).probabilities
+    generator = np.random.default_rng(as_seed_sequence(seed))
+    return states(target.d)[generator.choice(2**target.d, size=n, p=probabilities)]
+
+
+def overdispersed_starts(n: int, d: int, seed: Any) -> NDArray[np.int8]:
+    """Return starts of shape (n, d), a quarter each: all +1, all -1, alternating, independent and uniform."""
+    generator = np.random.default_rng(as_seed_sequence(seed))
+    starts = generator.choice(np.array([-1, 1], np.int8), size=(n, d))
+    starts[0::4] = 1
+    starts[1::4] = -1
+    starts[2::4] = 1 - 2 * (np.arange(d) % 2)
+    return starts
+
+
+def state_counts(s: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Return how often each of the 2^d states occurs among the rows of s, (n, d), in the order of `states`."""
+    d = s.shape[1]
+    return np.bincount((s > 0) @ (1 << np.arange(d)), minlength=2**d)
+
+
+def _pairs(target: Target, which: PairSet) -> tuple[Pairs, int]:
+    """Return a recorder of pairs and the number of its columns."""
+    if which == "none":
+        return no_pairs(), 0
+    if which == "all":
+        return all_pairs(target.d, _SLOTS), target.d**2
+    pattern = target.edges()
+    if which != "edges" or pattern is None:
+        raise ValueError(
+            f"pairs is {which!r} for {target!r}; expected 'none', 'all' or, for a target with edges, 'edges'"
+        )
+    recorder = edge_pairs(pattern, _SLOTS)
+    return recorder, recorder.path.shape[1]
+
+
+def _allocate(n: int, d: int, n_pairs: int) -> Replicates:
+    return Replicates(
+        path=np.empty((n, d)),
+        mean=np.empty((n, d)),
+        pair_path=np.zeros((n, n_pairs)),
+        pair_mean=np.zeros((n, n_pairs)),
+        start_z=np.empty((n, d)),
+        start_w=np.empty((n, d)),
+        s=np.empty((n, d), np.int8),
+        z=np.empty((n, d)),
+        w=np.empty((n, d)),
+        events=np.empty((n, 4)),
+    )
+
+
+@kernel
+def _run(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps, starts, out):  # type: ignore[no-untyped-def]
+    """Run all replicates one after the other. Everything but the times and `starts` is changed in place."""
+    tally = recorder.tally
+    for k in range(starts.shape[0]):
+        for i in range(s.size):
+            s[i] = starts[k, i]
+        resync(target, s)
+        flips_since_resync[0] = 0
+        restart(clock)
+        toll.purse[0] = exponential(toll.rng)
+        tally[LENGTH] = 1
+        tally[CLOSED] = 0
+        tally[SINCE_DRAW] = 0
+        position(clock, 0.0, out.start_z[k], out.start_w[k])
+        advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps)
+        # The loop has moved the origin of time to the end of the last sweep.
+        position(clock, 0.0, out.z[k], out.w[k])
+        if tally[OPEN] > 0:
+            close_batch(recorder, s)
+        _read(recorder, tally[CLOSED], n_sweeps, n_sweeps * sweep_time, s, out, k)
+
+
+@helper
+def _read(recorder, n_batches, n_sweeps, duration, s, out, k):  # type: ignore[no-untyped-def]
+    """Write what the recorder and s hold into row k of `out`."""
+    _sum_batches(recorder.path, n_batches, 1.0 / duration, out.path[k])
+    _sum_batches(recorder.mean, n_batches, 1.0 / n_sweeps, out.mean[k])
+    _sum_batches(recorder.events, n_batches, 1.0, out.events[k])
+    _read_pairs(recorder.pairs, n_batches, n_sweeps, duration, out.pair_path[k], out.pair_mean[k])
+    for i in range(s.size):
+        out.s[k, i] = s[i]
+
+
+@helper
+def _sum_batches(batches, n, scale, out):  # type: ignore[no-untyped-def]
+    for j in range(out.size):
+        total = 0.0
+        for b in range(n):
+            total += batches[b, j]
+        out[j] = total * scale
+
+
+@generic
+def _read_pairs(pairs, n_batches, n_sweeps, duration, path, mean):  # type: ignore[no-untyped-def]
+    """Write the pair averages of the closed batches into `path` and `mean`."""
+
+
+@implements(_read_pairs, NoPairs)
+def _read_no_pairs(pairs, n_batches, n_sweeps, duration, path, mean):  # type: ignore[no-untyped-def]
+    pass
+
+
+@implements(_read_pairs, EdgePairs)
+@implements(_read_pairs, AllPairs)
+def _read_some_pairs(pairs, n_batches, n_sweeps, duration, path, mean):  # type: ignore[no-untyped-def]
+    _sum_batches(pairs.path, n_batches, 1.0 / duration, path)
+    _sum_batches(pairs.mean, n_batches, 1.0 / n_sweeps, mean)

@@ -1,0 +1,13 @@
+"""What a toll is: the rule that lets a flip pass or refuses it."""
+
+from __future__ import annotations
+
+from bouncy._dispatch import generic
+
+
+@generic
+def pay(toll, purse, cost, i):  # type: ignore[no-untyped-def]
+    """Return whether a flip of site i passes at this cost, and the purse after it.
+
+    The purse is one number that the loop keeps in a register between hits and saves in `toll.purse[0]`.
+    """

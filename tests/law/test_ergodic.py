@@ -1,0 +1,169 @@
+"""From any start, the law of the state after a bounded number of sweeps is p(s), with the default refreshment (L3).
+
+Between refreshments the Gaussian clock tries the sites in a fixed cyclic order, and a flip that costs nothing always
+passes, so targets with ties and near-ties are the ones on which a sampler may stay in a part of the states for ever.
+Each start is tested by itself: starts that are each other's mirror image would hide what is wrong with each. The
+false-alarm rate is 1e-6 per assertion, and `detect` is the error that an assertion sees with probability 0.999.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.typing import NDArray
+
+from bouncy.clocks.contract import Clock
+from bouncy.clocks.exponential import EXPONENTIAL
+from bouncy.clocks.gaussian import GAUSSIAN
+from bouncy.enumeration import exact, states
+from bouncy.samplers.bps import DEFAULT_REFRESHMENT
+from bouncy.targets.mrf import MRF
+from bouncy.testing.replicates import Replicates, overdispersed_starts, replicate
+from bouncy.testing.statistics import Outcome, chi_square_test, z_test
+from conftest import base_seed
+
+SEED = base_seed()
+REPLICATES = 20_000
+CLOCKS = {"gaussian": GAUSSIAN, "exponential": EXPONENTIAL}
+STARTS = ("all up", "all down", "alternating", "uniform")  # rows k, k + 4, ... of overdispersed_starts
+LAGS = "s_i at time 0 times s_j at the end"
+PAIR_LAGS = "s_i s_j at time 0 times s_i s_j at the end"
+
+
+def plus_minus_ring(d: int, strength: float) -> MRF:
+    """Return a ring whose bonds alternate in sign but for an odd number of negative ones, so that one is frustrated."""
+    sign = np.where(np.arange(d) % 2, 1.0, -1.0)
+    sign[0] *= -1 if np.prod(sign) > 0 else 1
+    i = np.arange(d)
+    bonds = scipy.sparse.coo_array((-strength * sign, (i, (i + 1) % d)), shape=(d, d))
+    return MRF(bonds + bonds.T)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A target and the number of sweeps after which every start must be forgotten."""
+
+    target: MRF
+    sweeps: int = 150
+    cells: Callable[[NDArray[np.int8]], NDArray[np.int64]] | None = None  # of states, where 2^d are too many
+
+
+def level_and_magnetisation(s: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Number the pairs (sum over bonds, sum over sites) of states of the 4x4 torus."""
+    bonds = MRF.ising((4, 4), coupling=1.0).log_prob(s)
+    number: NDArray[np.int64] = ((bonds + 32) * 33 + s.sum(axis=1) + 16).astype(np.int64)
+    return number
+
+
+def state_number(s: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Number states as `states` does."""
+    index: NDArray[np.int64] = (s > 0) @ (1 << np.arange(s.shape[1]))
+    return index
+
+
+PROBLEMS = {
+    "flat": Problem(MRF(np.zeros((8, 8)))),
+    "flat-sparse": Problem(MRF(scipy.sparse.csr_array((8, 8)))),
+    "field": Problem(MRF(np.zeros((8, 8)), 0.3)),
+    "torus-3x3-0": Problem(MRF.ising((3, 3), 0.0)),
+    "torus-3x3-1e-6": Problem(MRF.ising((3, 3), 1e-6)),
+    "torus-3x3-0.3": Problem(MRF.ising((3, 3), 0.3)),
+    "torus-4x4-0": Problem(MRF.ising((4, 4), 0.0), 250, cells=level_and_magnetisation),
+    "torus-4x4-1e-6": Problem(MRF.ising((4, 4), 1e-6), 250, cells=level_and_magnetisation),
+    "torus-4x4-0.3": Problem(MRF.ising((4, 4), 0.3), cells=level_and_magnetisation),
+    "ring-8": Problem(plus_minus_ring(8, 0.5)),
+    "ring-9": Problem(plus_minus_ring(9, 0.5)),
+    "random-dense": Problem(MRF.random(5, sigma_M=0.5, sigma_r=0.3, seed=1)),
+    "random-sparse": Problem(MRF(scipy.sparse.csr_array(MRF.random(5, 0.5, 0.3, seed=1).M), 0.2)),
+}
+
+
+def run_from_all_starts(
+    problem: Problem, clock: Clock, refreshment: float, sweeps: int | None = None
+) -> tuple[NDArray[np.int8], Replicates]:
+    """Return the starts and the replicates of a problem; refreshment is per sweep, as in `BPS`."""
+    d = problem.target.d
+    starts = overdispersed_starts(REPLICATES, d, seed=SEED)
+    sweep_time = clock.sweep_time(d)
+    run = replicate(
+        problem.target,
+        clock,
+        starts,
+        sweep_time=sweep_time,
+        n_sweeps=problem.sweeps if sweeps is None else sweeps,
+        refreshment_rate=refreshment / sweep_time,
+        seed=SEED + 1,
+        pairs="edges" if problem.target.is_sparse else "all",
+    )
+    return starts, run
+
+
+def law_outcomes(problem: Problem, starts: NDArray[np.int8], s: NDArray[np.int8]) -> Iterator[Outcome]:
+    """Compare the law of the final s with p(s): cells, means and pairs from each start, lags from uniform starts."""
+    d = problem.target.d
+    e = exact(problem.target)
+    cell = problem.cells or state_number
+    number_of = cell(states(d))
+    probabilities = np.bincount(number_of, weights=e.probabilities)
+    i, j = np.triu_indices(d, 1)
+    for k, name in enumerate(STARTS):
+        final = s[k::4].astype(np.float64)
+        counts = np.bincount(cell(s[k::4]), minlength=probabilities.size)
+        yield chi_square_test(counts, probabilities, detect=0.12, smallest_expected=20, name=f"states from {name}")
+        yield z_test(final, e.mean, detect=0.15, name=f"means from {name}")
+        yield z_test(final[:, i] * final[:, j], e.pair_mean[i, j], detect=0.15, name=f"pairs from {name}")
+    total = np.bincount(cell(s), minlength=probabilities.size)
+    yield chi_square_test(total, probabilities, detect=0.065, smallest_expected=30, name="states from all starts")
+    yield z_test(s[:, i] * s[:, j], e.pair_mean[i, j], detect=0.07, name="pairs from all starts")
+    # Uniform starts have mean zero, so a product with a state that has forgotten them has mean zero on every target.
+    start, final = starts[3::4].astype(np.float64), s[3::4].astype(np.float64)
+    yield z_test(start[:, :, None] * final[:, None, :], 0.0, detect=0.15, name=LAGS)
+    yield z_test(start[:, i] * start[:, j] * final[:, i] * final[:, j], 0.0, detect=0.15, name=PAIR_LAGS)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=list(PROBLEMS))
+@pytest.mark.parametrize("clock", CLOCKS.values(), ids=list(CLOCKS))
+def test_law_is_reached_from_every_start(clock: Clock, problem: Problem) -> None:
+    """A refreshment that is too rare, or forgets a part of the velocity, leaves the law tied to its start."""
+    starts, run = run_from_all_starts(problem, clock, DEFAULT_REFRESHMENT)
+    for outcome in law_outcomes(problem, starts, run.s):
+        outcome.check()
+    for k in range(len(STARTS)):
+        moved = run.s[k::4] != starts[k::4]
+        assert (moved.any(axis=0) & ~moved.all(axis=0)).all()
+
+
+@pytest.mark.parametrize("problem", ["flat", "torus-3x3-0", "torus-3x3-1e-6"])
+def test_no_refreshment_is_seen(problem: str) -> None:
+    """Negative control: the checks above must not pass a sampler that is known not to be ergodic.
+
+    Uniform starts stay uniform on a flat target: only the lags of pairs give them away, as each spin by itself is
+    turned about often enough.
+    """
+    starts, run = run_from_all_starts(PROBLEMS[problem], GAUSSIAN, refreshment=0.0)
+    outcomes = {outcome.test: outcome for outcome in law_outcomes(PROBLEMS[problem], starts, run.s)}
+    for start in STARTS[:3]:
+        assert abs(outcomes[f"states from {start}"].z) > 20
+        assert abs(outcomes[f"pairs from {start}"].z) > 20
+    assert abs(outcomes[PAIR_LAGS].z) > 20
+
+
+def test_two_d_states_without_refreshment() -> None:
+    """A clock that lost the fixed order of the lines would reach more than 2d of the 2^d states of a flat target."""
+    d, visits = 8, 400
+    target = PROBLEMS["flat"].target
+    clock_seed = np.random.SeedSequence(SEED)
+    start = np.ones((1, d), np.int8)
+    seen = {
+        bytes(
+            replicate(
+                target, GAUSSIAN, start, sweep_time=0.5, n_sweeps=n, refreshment_rate=0.0, seed=clock_seed, pairs="all"
+            ).s
+        )
+        for n in range(1, visits)
+    }
+    assert len(seen) == 2 * d

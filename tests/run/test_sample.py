@@ -1,0 +1,342 @@
+"""`sample` and `Run`: reproducibility, estimators on the path, bad input, chains that cannot move."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import bouncy
+from bouncy.run.sample import NoFlipWarning
+from bouncy.samplers.bps import NotErgodicWarning
+
+SAMPLERS = ["bps-gaussian", "bps-exponential"]
+
+
+@pytest.fixture(scope="module")
+def target():
+    return bouncy.MRF.random(6, sigma_M=0.3, sigma_r=0.2, seed=3)
+
+
+def _everything(run):
+    parts = [run.draws, run.log_prob, run.magnetisation, run.mean, run.mean_se, run.path_mean, run.path_mean_se]
+    parts += [run.pair_mean, run.pair_mean_se, run.path_pair_mean, run.path_pair_mean_se]
+    return [np.ascontiguousarray(part).tobytes() for part in parts]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_seed_fixes_every_byte_whatever_the_number_of_threads(target, sampler):
+    """Catches randomness shared between chains and results that depend on scheduling."""
+    runs = [bouncy.sample(target, sampler, chains=3, draws=200, seed=5, threads=n) for n in (1, 3)]
+    assert _everything(runs[0]) == _everything(runs[1])
+    other = bouncy.sample(target, sampler, chains=3, draws=200, seed=6)
+    assert _everything(runs[0])[0] != _everything(other)[0]
+    assert (runs[0].draws[0] != runs[0].draws[1]).any(), "the chains must not share a seed"
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("thin", [1, 3])
+def test_extended_run_equals_one_long_run(target, sampler, thin):
+    """Catches an accumulator reset at the edge of a call and a generator that starts again."""
+    whole = bouncy.sample(target, sampler, chains=2, draws=210, warmup=50, thin=thin, seed=1)
+    parts = bouncy.sample(target, sampler, chains=2, draws=7, warmup=50, thin=thin, seed=1)
+    before = parts.draws.copy()
+    parts.mean  # noqa: B018 - a cached result must not survive
+    assert parts.extend(draws=200) is parts
+    parts.extend(draws=3)
+    assert _everything(whole) == _everything(parts)
+    assert (parts.draws[:, :7] == before).all()
+    assert whole.diagnostics["hits"] == parts.diagnostics["hits"]
+
+
+def test_seed_of_a_run_without_one_repeats_it(target):
+    """Catches a run that cannot be repeated because nobody knows its seed."""
+    first = bouncy.sample(target, chains=2, draws=20)
+    assert _everything(bouncy.sample(target, chains=2, draws=20, seed=first.seed)) == _everything(first)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_path_averages_equal_those_of_the_event_list(sampler):
+    """Catches holding times that do not sum to the run's time: the averages are recomputed from hits one by one."""
+    from bouncy.clocks.contract import fill, shift
+    from bouncy.recorders.pairs import all_pairs
+    from bouncy.results import moments
+    from bouncy.run.chain import Chain
+    from bouncy.samplers import as_sampler
+    from bouncy.targets.contract import flip, flip_cost
+    from bouncy.tolls.contract import pay
+
+    target = bouncy.MRF.random(5, sigma_M=0.5, sigma_r=0.3, seed=8)
+    make = lambda: Chain(  # noqa: E731
+        target, as_sampler(sampler), np.random.SeedSequence(4), None, slots=8, thin=1, pairs=all_pairs(5, 8)
+    )
+    sweeps = 37
+    fast, slow = make(), make()
+    fast.advance(sweeps)
+    integral, pairs, conditional, hits = np.zeros(5), np.zeros((5, 5)), np.zeros(5), 0
+    times, sites = np.empty(999), np.empty(999, np.int32)
+    purse = slow.toll.purse[0]
+    with np.errstate(over="ignore"):
+        for _ in range(sweeps):
+            n = fill(slow.clock, slow.sweep_time, times, sites)
+            previous = 0.0
+            for t, i in [*zip(times[:n], sites[:n], strict=True), (slow.sweep_time, -1)]:
+                integral += slow.s * (t - previous)
+                pairs += np.outer(slow.s, slow.s) * (t - previous)
+                previous = t
+                if i >= 0:
+                    passed, purse = pay(slow.toll, purse, flip_cost(slow.view, slow.s, i), i)
+                    if passed:
+                        flip(slow.view, slow.s, i)
+            shift(slow.clock, slow.sweep_time)
+            conditional -= np.tanh(target.r + target.M @ slow.s)
+            hits += n
+    assert (fast.s == slow.s).all()
+    sums = moments.read_sums([fast])
+    total = sweeps * fast.sweep_time
+    np.testing.assert_allclose(moments.spin_path_means(sums).mean, integral / total, atol=1e-12)
+    np.testing.assert_allclose(moments.pair_path_means(sums)[0], pairs / total, atol=1e-12)
+    np.testing.assert_allclose(moments.spin_means(sums).mean, conditional / sweeps, atol=1e-12)
+    assert moments.event_totals(sums)[0] == hits
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_edges_agree_with_all_pairs(sampler):
+    """Catches an edge that is counted twice, or under another edge's number."""
+    target = bouncy.MRF.ising((3, 4), coupling=0.3, field=0.1)
+    every = bouncy.sample(target, sampler, chains=2, draws=50, seed=2, pairs="all")
+    edges = bouncy.sample(target, sampler, chains=2, draws=50, seed=2, pairs="edges")
+    pattern = target.edges().toarray().astype(bool)
+    for name in ("pair_mean", "path_pair_mean", "pair_mean_se", "path_pair_mean_se"):
+        sparse = getattr(edges, name)
+        np.testing.assert_allclose(sparse.toarray()[pattern], getattr(every, name)[pattern], atol=1e-12)
+        assert sparse.nnz == pattern.sum()
+
+
+def test_draws_and_scalar_traces_agree(target):
+    """Catches a draw stored under the wrong time: log_prob and magnetisation are recomputed from the states."""
+    run = bouncy.sample(target, chains=2, draws=300, seed=0, thin=2)
+    np.testing.assert_allclose(run.log_prob, target.log_prob(run.draws), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(run.magnetisation, run.draws.mean(axis=2))
+    assert run.draws.dtype == np.int8
+    assert set(np.unique(run.draws)) == {-1, 1}
+
+
+def test_magnetisation_does_not_overflow():
+    """Catches a sum of spins kept in int8: 300 aligned spins."""
+    run = bouncy.sample(bouncy.MRF(np.zeros((300, 300)), r=-2.0), chains=1, draws=5, seed=0)
+    assert (run.magnetisation > 0.8).all()
+
+
+def test_means_without_states_are_the_same_means(target):
+    """Catches means that depend on stored states."""
+    full = bouncy.sample(target, draws=100, seed=4)
+    lean = bouncy.sample(target, draws=100, seed=4, keep="means")
+    assert lean.draws.shape == (4, 0, 6)
+    assert lean.mean.tobytes() == full.mean.tobytes()
+    assert lean.diagnostics["ess"]["energy"] == full.diagnostics["ess"]["energy"]
+    assert "sites" not in lean.diagnostics["ess"]
+
+
+def test_constant_sites_are_called_constant(capsys):
+    """Catches ESS = N, or a bare NaN, for a site that never moves."""
+    r = np.array([-40.0, 0.1, 0.2])
+    run = bouncy.sample(bouncy.MRF(np.zeros((3, 3)), r), chains=2, draws=200, seed=0)
+    assert run.diagnostics["constant_sites"].tolist() == [0]
+    assert run.diagnostics["ess"]["sites"].mask.tolist() == [True, False, False]
+    assert np.isfinite(run.diagnostics["ess"]["worst_site"])
+    run.summary()
+    printed = capsys.readouterr().out
+    assert "constant" in printed
+    assert "nan" not in printed
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("scale", [60.0, 1e300])
+def test_run_without_a_possible_flip_ends_and_warns(sampler, scale):
+    """Catches a loop that waits for a flip: all are refused, and the run must stop at its time."""
+    target = bouncy.MRF(-scale * (np.ones((4, 4)) - np.eye(4)))
+    with pytest.warns(NoFlipWarning, match="no flip"):
+        run = bouncy.sample(target, sampler, draws=20, initial=np.ones(4), seed=0)
+    assert run.diagnostics["flips"] == 0
+    assert run.diagnostics["hits"] > 0
+    assert run.diagnostics["ess"]["energy"] == "constant"
+    assert (run.draws == 1).all()
+    assert any("no flip" in text for text in run.diagnostics["warnings"])
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("r", [0.0, 0.7])
+def test_one_spin(sampler, r):
+    """Catches code that needs two sites; E[s] = -tanh r."""
+    run = bouncy.sample(bouncy.MRF([[0.0]], r), sampler, draws=2000, seed=1)
+    np.testing.assert_allclose(run.mean, -np.tanh(r), atol=1e-12)
+    z = (run.path_mean + np.tanh(r)) / run.path_mean_se
+    assert abs(z[0]) < 5
+
+
+def test_rate_scores_are_standard_normal_scores(target):
+    """Catches rates that drift from their closed forms; |z| > 5 has probability 6e-7 for each of the eight."""
+    for sampler in SAMPLERS:
+        for d in (1, 2, 6, 150):
+            report = bouncy.sample(bouncy.MRF.random(d, seed=d), sampler, draws=400, seed=d).diagnostics
+            assert abs(report["hit_rate_z"]) < 5
+            assert abs(report["bounce_rate_z"]) < 5
+
+
+def test_summary_prints_a_table(target, capsys):
+    """Catches a summary that hides what a user needs."""
+    run = bouncy.sample(target, draws=100, seed=0)
+    run.summary()
+    text = capsys.readouterr().out
+    for word in ("bps-gaussian", "mean", "se", "ess", "rhat", "energy", "attempted flips", "hit rate z"):
+        assert word in text
+    large = bouncy.sample(bouncy.MRF.ising((8, 8), 0.2), draws=50, seed=0)
+    large.summary()
+    assert "44 more sites" in capsys.readouterr().out
+
+
+def test_warnings_are_given_for_short_batches():
+    """Catches error bars from batches shorter than the autocorrelation time, passed over in silence."""
+    run = bouncy.sample(bouncy.MRF.ising((12, 12), 0.5), chains=2, draws=100, warmup=0, seed=0)
+    assert any("batches of" in text for text in run.diagnostics["warnings"])
+
+
+def test_pairs_that_were_not_recorded_are_refused():
+    """Catches zeros returned for what was never measured."""
+    run = bouncy.sample(bouncy.MRF.ising((8, 8), 0.2), draws=10, seed=0)
+    with pytest.raises(AttributeError, match="pairs='all'"):
+        run.pair_mean  # noqa: B018
+
+
+def test_arviz_tree(target):
+    """Catches wrong dimensions or a lost dtype."""
+    pytest.importorskip("xarray")
+    run = bouncy.sample(target, draws=30, seed=0)
+    tree = run.to_arviz()
+    assert tree["posterior"]["s"].dims == ("chain", "draw", "site")
+    assert (tree["posterior"]["s"].values == run.draws).all()
+    assert tree["posterior"]["s"].dtype == np.int8
+    np.testing.assert_array_equal(tree["sample_stats"]["lp"].values, run.log_prob)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"sampler": "nuts"}, ValueError, "bps-gaussian"),
+        ({"sampler": 3}, TypeError, "BPS"),
+        ({"draws": 0}, ValueError, "draws"),
+        ({"draws": -5}, ValueError, "draws"),
+        ({"draws": 2.5}, TypeError, "draws"),
+        ({"chains": 0}, ValueError, "chains"),
+        ({"warmup": -1}, ValueError, "warmup"),
+        ({"thin": 0}, ValueError, "thin"),
+        ({"threads": 0}, ValueError, "threads"),
+        ({"seed": -1}, ValueError, "seed"),
+        ({"seed": "x"}, TypeError, "seed"),
+        ({"pairs": "some"}, ValueError, "pairs"),
+        ({"keep": "path"}, ValueError, "keep"),
+        ({"initial": np.zeros(6)}, ValueError, "initial"),
+        ({"initial": np.ones(5)}, ValueError, "initial"),
+        ({"initial": np.ones((3, 6))}, ValueError, "initial"),
+    ],
+)
+def test_bad_arguments_are_named(target, arguments, error, words):
+    """Catches a silent fallback: the message names the argument or what to use instead."""
+    with pytest.raises(error, match=words):
+        bouncy.sample(target, **arguments)
+
+
+def test_target_must_be_a_target():
+    """Catches an obscure failure deep inside when a bare matrix is passed."""
+    with pytest.raises(TypeError, match=r"bouncy\.MRF"):
+        bouncy.sample(np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("refreshment", [-0.1, float("nan"), float("inf")])
+def test_bad_refreshment_is_refused(refreshment):
+    """Catches a clock that never reaches its next refreshment, or never leaves it."""
+    with pytest.raises(ValueError, match="refreshment"):
+        bouncy.BPS("gaussian", refreshment=refreshment)
+
+
+def test_unknown_augmentation_is_refused():
+    """Catches a silent default."""
+    with pytest.raises(ValueError, match="exponential, gaussian"):
+        bouncy.BPS("laplace")
+
+
+def test_zero_refreshment_warns_and_is_reducible():
+    """Catches a default that hides refreshment: without it a flat target shows 2d of the 2^d states."""
+    with pytest.warns(NotErgodicWarning, match="not ergodic"):
+        sampler = bouncy.BPS("gaussian", refreshment=0.0)
+    flat = bouncy.MRF(np.zeros((5, 5)))
+    run = bouncy.sample(flat, sampler, chains=1, draws=4000, seed=0)
+    assert len(np.unique(run.draws[0], axis=0)) <= 10
+    mixed = bouncy.sample(flat, "bps-gaussian", chains=1, draws=4000, seed=0)
+    assert len(np.unique(mixed.draws[0], axis=0)) == 32
+    assert run.diagnostics["refreshments"] == 0
+
+
+def test_large_refreshment_does_not_hang(target):
+    """Catches an endless loop when refreshments are far more frequent than hits."""
+    run = bouncy.sample(target, bouncy.BPS("gaussian", refreshment=300.0), chains=1, draws=20, warmup=5, seed=0)
+    assert run.diagnostics["refreshments"] > 1000
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_interrupt_stops_within_a_second():
+    """Catches a kernel that does not come back to Python: Ctrl-C must end a run of hours at once."""
+    program = textwrap.dedent(
+        """
+        import bouncy, sys
+        target = bouncy.MRF.ising((64, 64), 0.3)
+        bouncy.sample(target, draws=2, warmup=0, seed=0)
+        print("ready", flush=True)
+        bouncy.sample(target, draws=10**6, keep="means", seed=0)
+        """
+    )
+    command = [sys.executable, "-c", program]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline().strip() == "ready"
+    time.sleep(1.0)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert time.monotonic() - begin < 5.0  # one second of our own, and room for a busy machine
+    assert "KeyboardInterrupt" in errors
+    assert process.returncode != 0
+
+
+def test_interrupted_extension_leaves_the_run_as_it_was(target, monkeypatch):
+    """Catches chains of different length after an error in the middle of an extension."""
+    from bouncy.run.chain import Chain
+
+    run = bouncy.sample(target, chains=2, draws=50, seed=9)
+    before = _everything(run)
+    original, calls = Chain.advance, []
+
+    def failing(self, sweeps):
+        calls.append(sweeps)
+        if len(calls) > 6:
+            raise KeyboardInterrupt
+        original(self, sweeps)
+
+    monkeypatch.setattr(Chain, "advance", failing)
+    with pytest.raises(KeyboardInterrupt):
+        run.extend(draws=100000)
+    monkeypatch.undo()
+    assert _everything(run) == before
+    run.extend(draws=25)
+    assert _everything(run) == _everything(bouncy.sample(target, chains=2, draws=75, warmup=200, seed=9))
+
+
+def test_no_thread_is_left_behind(target):
+    """Catches worker threads that outlive the call."""
+    before = threading.active_count()
+    bouncy.sample(target, draws=10, seed=0)
+    assert threading.active_count() <= before
