@@ -1,0 +1,75 @@
+"""`bouncy warmup`: compile now what would be compiled on first use."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, cast
+
+import click
+
+
+@click.command(short_help="Compile everything and keep it on disk.")
+@click.option("--sampler", "samplers", multiple=True, help="Only this sampler; may be repeated.")
+@click.option("--target", "targets", multiple=True, help="Only this kind of target; may be repeated.")
+@click.option("--pairs", "pairs", multiple=True, help="Only this recorder of pairs; may be repeated.")
+@click.option("--progress/--no-progress", default=None, help="Show a progress bar; by default on a terminal.")
+def command(samplers: tuple[str, ...], targets: tuple[str, ...], pairs: tuple[str, ...], progress: bool | None) -> None:
+    """Compile the samplers for every kind of target and of recorded pairs, and keep the code on disk.
+
+    A process that samples afterwards starts at once, as long as it sees the same cache: run this when an image is
+    built, or once for all nodes that share a disk. NUMBA_CACHE_DIR says where the cache is.
+    """
+    import sys
+
+    from tqdm.auto import tqdm
+
+    from bouncy.samplers import names
+
+    builders = _targets()
+    chosen_samplers = _choose("--sampler", samplers, list(names()))
+    chosen_targets = _choose("--target", targets, list(builders))
+    chosen_pairs = _choose("--pairs", pairs, ["all", "edges", "none"])
+    work = list(itertools.product(chosen_targets, chosen_samplers, chosen_pairs))
+    hidden = not (sys.stderr.isatty() if progress is None else progress)
+    with tqdm(work, unit="kernel", disable=hidden, leave=False) as bar:
+        for target, sampler, recorder in bar:
+            bar.set_description(f"{sampler}, {target}, pairs={recorder}")
+            _use(builders[target](), sampler, recorder)
+    what = "1 kernel is" if len(work) == 1 else f"{len(work)} kernels are"
+    click.echo(f"{what} ready in {_cache_directory()}")
+
+
+def _targets() -> dict[str, Callable[[], Any]]:
+    """Return what builds a small target of each kind that compiled code is specialised on."""
+    from bouncy import MRF
+
+    return {"mrf-dense": lambda: MRF.random(3), "mrf-sparse": lambda: MRF.ising(3)}
+
+
+def _choose(option: str, asked: tuple[str, ...], known: list[str]) -> list[str]:
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        raise click.UsageError(f"{option} is {unknown[0]!r}; expected one of: {', '.join(known)}")
+    return [name for name in known if name in asked] if asked else known
+
+
+def _use(target: Any, sampler: str, pairs: str) -> None:
+    """Do what a user does, on a small scale: sample, look at the diagnostics, ask for exact answers."""
+    import bouncy
+
+    run = bouncy.sample(target, sampler, chains=2, draws=20, pairs=cast(Any, pairs), seed=0, progress=False)
+    assert run.diagnostics["hits"] > 0
+    bouncy.exact(target)
+
+
+def _cache_directory() -> str:
+    """Return the directory of compiled code; raise where there is none to keep it in."""
+    from bouncy._compile import _directory
+
+    directory = _directory()
+    if directory is None:
+        raise click.ClickException(
+            "nothing was kept: no cache directory is private and writable; set NUMBA_CACHE_DIR to one that you own"
+        )
+    return str(directory)

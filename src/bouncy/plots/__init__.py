@@ -1,0 +1,12 @@
+"""Plots of paths and results. Each takes the axes to draw on, or makes some, and returns them; needs matplotlib."""
+
+from __future__ import annotations
+
+from bouncy.plots.errors import plot_errors
+from bouncy.plots.lattice import plot_lattice
+from bouncy.plots.marginals import plot_marginals
+from bouncy.plots.path import plot_path
+from bouncy.plots.signs import plot_signs
+from bouncy.plots.trajectory import Trajectory, trace
+
+__all__ = ["Trajectory", "plot_errors", "plot_lattice", "plot_marginals", "plot_path", "plot_signs", "trace"]

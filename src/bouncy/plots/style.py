@@ -1,0 +1,76 @@
+"""What all plots share: a colour for each sampler, a mark for each event, and axes where none are given.
+
+The colours are those of Okabe and Ito, which people with any kind of colour vision can tell apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bouncy.plots.trajectory import Event
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLACK = "#000000"
+GREY = "#7f7f7f"
+LIGHT = "#d9d9d9"
+ORANGE = "#e69f00"
+SKY_BLUE = "#56b4e9"
+GREEN = "#009e73"
+YELLOW = "#f0e442"
+BLUE = "#0072b2"
+VERMILION = "#d55e00"
+PURPLE = "#cc79a7"
+
+# The same sampler has the same colour in every figure; exact answers are black.
+SAMPLER_COLOURS = {
+    "bps-gaussian": BLUE,
+    "bps-exponential": VERMILION,
+    "hmc": GREEN,
+    "gibbs": ORANGE,
+    "metropolis": PURPLE,
+    "tempered": SKY_BLUE,
+}
+
+# Spins down and up, dark and light, so that they differ in black and white too.
+SPIN_COLOURS = ("#1b3a5c", "#f4e9c9")
+
+_EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.5}
+EVENT_MARKS: dict[Event, dict[str, Any]] = {
+    Event.CROSSING: {"label": "wall crossed", "marker": "o", "markersize": 5.5, "color": GREEN, **_EDGE},
+    Event.REFUSAL: {"label": "wall refused", "marker": "X", "markersize": 7.5, "color": VERMILION, **_EDGE},
+    Event.BOUNCE: {"label": "bounce", "marker": "^", "markersize": 5.5, "color": ORANGE, **_EDGE},
+    Event.REFRESHMENT: {"label": "refreshment", "marker": "*", "markersize": 12, "color": PURPLE, **_EDGE},
+}
+
+# Settings for a figure in a document: `with matplotlib.rc_context(style.SETTINGS): ...`.
+SETTINGS: dict[str, Any] = {
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "figure.dpi": 150,
+    "savefig.dpi": 150,
+}
+
+
+def colour_of(sampler: str) -> str:
+    """Return the colour of a sampler; grey for one without its own."""
+    return SAMPLER_COLOURS.get(sampler, GREY)
+
+
+def axes_or_new(ax: Axes | None) -> Axes:
+    """Return the given axes, or the axes of a new figure."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("plots need matplotlib, which is not installed; pip install 'bouncy[plots]'") from error
+    axes: Axes = pyplot.subplots(layout="constrained")[1]
+    return axes

@@ -1,0 +1,155 @@
+"""The command line: what it prints, what it returns, and that a warm cache is warm."""
+
+import os
+import subprocess
+import sys
+from types import ModuleType
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import bouncy
+from bouncy import _compile
+from bouncy.cli import main as cli
+
+QUICK = ["warmup", "--sampler", "bps-gaussian", "--target", "mrf-dense", "--pairs", "none"]
+
+
+@pytest.fixture
+def invoke():
+    runner = CliRunner()
+    return lambda *arguments: runner.invoke(cli.main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Add a command that raises what it is told to."""
+
+    def install(error):
+        @click.command()
+        def command():
+            raise error
+
+        module = ModuleType("bouncy.cli.fail")
+        module.command = command
+        monkeypatch.setattr(cli, "modules", lambda package: (module,))
+
+    return install
+
+
+def _bouncy(*arguments, **environment):
+    """Run the command line in a process of its own, with warnings as errors."""
+    code = "from bouncy.cli.main import main; main(prog_name='bouncy')"
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_version(invoke):
+    """Catches a version that is not that of the package."""
+    result = invoke("--version")
+    assert result.exit_code == 0
+    assert result.output == f"bouncy {bouncy.__version__}\n"
+
+
+def test_help_lists_the_commands_found_in_files(invoke):
+    """Catches a command that has a file but cannot be called, and modules that are listed as commands."""
+    result = invoke("--help")
+    assert result.exit_code == 0
+    listed = [line.split()[0] for line in result.output.partition("Commands:\n")[2].splitlines()]
+    assert listed == ["warmup"]
+
+
+def test_help_does_not_import_numba():
+    """Catches slow imports at the top of a command's file."""
+    code = (
+        "import sys; from bouncy.cli.main import main; main(['--help'], standalone_mode=False); print([*sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = done.stdout.splitlines()[-1]
+    assert "'bouncy.cli.warmup'" in modules
+    assert "'numba'" not in modules
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "No such command 'nothing'"),
+        (["warmup", "--sampler", "x"], "--sampler is 'x'; expected one of: bps-exponential, bps-gaussian"),
+        (["warmup", "--target", "x"], "--target is 'x'; expected one of: mrf-dense, mrf-sparse"),
+        (["warmup", "--pairs", "x"], "--pairs is 'x'; expected one of: all, edges, none"),
+        (["warmup", "--wrong"], "No such option"),
+    ],
+)
+def test_wrong_usage_ends_with_code_2(invoke, arguments, message):
+    """Catches wrong usage that passes, or that does not say what was expected."""
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+@pytest.mark.parametrize(
+    ("error", "message"), [(ValueError("d is 0"), "Error: d is 0\n"), (MemoryError(), "Error: MemoryError\n")]
+)
+def test_errors_end_with_code_1_and_no_traceback(invoke, failing, error, message):
+    """Catches a traceback, or an empty line, where one sentence was due."""
+    failing(error)
+    result = invoke("fail")
+    assert result.exit_code == 1
+    assert result.output == message
+
+
+def test_traceback_is_shown_when_asked_for(invoke, failing):
+    """Catches an option that is read but not heeded."""
+    failing(ValueError("d is 0"))
+    assert isinstance(invoke("--traceback", "fail").exception, ValueError)
+
+
+def test_warmup_fills_the_cache_that_a_run_then_uses(tmp_path):
+    """Catches a warm-up that compiles for other types than a user's run, which then compiles again."""
+    cache = tmp_path / "cache"
+    done = _bouncy(*QUICK, NUMBA_CACHE_DIR=str(cache))
+    assert done.returncode == 0, done.stderr
+    (directory,) = cache.iterdir()
+    assert done.stdout == f"1 kernel is ready in {directory}\n"
+    assert done.stderr == ""
+    warm = _contents(directory)
+    assert any("bouncy.run.kernel.advance" in name for name in warm)
+    script = """
+import bouncy
+target = bouncy.MRF.random(40, seed=0)
+run = bouncy.sample(target, chains=3, draws=50, warmup=20, thin=2).extend(7)
+run.mean, run.diagnostics
+bouncy.sample(target, draws=5, keep="means").diagnostics
+bouncy.exact(bouncy.MRF.random(4))
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "NUMBA_CACHE_DIR": str(cache)})
+    assert _contents(directory) == warm
+
+
+def _contents(directory):
+    """Return the files of a directory and when they were written."""
+    return {path.name: path.stat().st_mtime_ns for path in directory.iterdir()}
+
+
+def test_warmup_without_a_cache_is_an_error(invoke, monkeypatch):
+    """Catches a build step that reports success although every process will compile again."""
+    monkeypatch.setattr(_compile, "_stopped", True)
+    result = invoke(*QUICK)
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: nothing was kept")
+
+
+@pytest.mark.slow
+def test_warmup_compiles_everything(tmp_path):
+    """Catches a combination of sampler, target and recorder that does not compile or is left out."""
+    done = _bouncy("warmup", NUMBA_CACHE_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    (directory,) = tmp_path.iterdir()
+    assert done.stdout == f"12 kernels are ready in {directory}\n"
+    assert len(list(directory.glob("bouncy.run.kernel.advance.*"))) == 12
