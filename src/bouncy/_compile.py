@@ -31,7 +31,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _ROOT = Path(__file__).resolve().parent
 _DIGEST_SIZE = 32  # bytes of a SHA-256
 
-helper = register_jitable
+# Inlining is forced: a part of a sampler is a tuple of many arrays, and handing all their words over on the stack costs
+# more than most helpers do.
+helper = register_jitable(forceinline=True)
 _settings: Any = config  # its attributes are made at run time
 
 

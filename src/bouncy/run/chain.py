@@ -58,15 +58,22 @@ class Chain:
         self._times = np.empty(_BUFFER)
         self._sites = np.empty(_BUFFER, np.int32)
 
+    def compile(self) -> None:
+        """Have the kernel compiled, or loaded from the cache, before any time is taken."""
+        self._call(0)
+
     def advance(self, sweeps: int) -> None:
         """Run for some sweeps. How a run is cut into calls leaves no trace in its results."""
         before = time.thread_time()
+        self._call(sweeps)
+        self.cpu_seconds += time.thread_time() - before
+        self.sweeps += sweeps
+
+    def _call(self, sweeps: int) -> None:
         advance(
             self.clock, self.toll, self.view, self.recorder, self.s, self.flips_since_resync,
             self._times, self._sites, self.sweep_time, sweeps,
         )  # fmt: skip
-        self.cpu_seconds += time.thread_time() - before
-        self.sweeps += sweeps
 
     def has_flipped(self) -> bool:
         """Say whether a flip was accepted since the recorder was new."""

@@ -22,7 +22,7 @@ def run_chains(chains: Sequence[Chain], sweeps: int, threads: int | None, progre
 
     An exception in one chain, or Ctrl-C, stops all of them within about a tenth of a second and is raised.
     """
-    chains[0].advance(0)  # compiles, or loads from the cache, before any clock is read
+    chains[0].compile()
     stop = threading.Event()
     begin = sum(chain.sweeps for chain in chains)
     goal = [chain.sweeps + sweeps for chain in chains]

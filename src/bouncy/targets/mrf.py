@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._memory import aligned_copy, aligned_empty
 from bouncy._validation import (
     as_seed_sequence,
     check_count,
@@ -86,7 +87,7 @@ class MRF(Target):
             self._indices = np.array(matrix.indices, dtype=np.int32)
             self._data = np.array(matrix.data, dtype=np.float64)
         else:
-            self._M: NDArray[np.float64] = matrix
+            self._M: NDArray[np.float64] = aligned_copy(matrix)
 
     @classmethod
     def random(cls, d: int, sigma_M: float = 0.2, sigma_r: float = 0.1, seed: Any = 0) -> MRF:
@@ -171,7 +172,8 @@ class MRF(Target):
 
     def view(self) -> DenseFields | SparseFields:
         """Return the arrays for compiled loops: the model's own, shared, and fields h that are NaN until `resync`."""
-        h = np.full(self.d, np.nan)
+        h = aligned_empty(self.d)
+        h[:] = np.nan
         if self.is_sparse:
             return SparseFields(self._indptr, self._indices, self._data, self._r, h)
         return DenseFields(self._M, self._r, h)
