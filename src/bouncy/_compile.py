@@ -74,7 +74,7 @@ class _DiskCache:
 
     @property
     def cache_path(self) -> str | None:
-        directory = _directory()
+        directory = cache_directory()
         return None if directory is None else str(directory)
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
@@ -124,7 +124,7 @@ class _DiskCache:
         return signature, codegen.magic_tuple(), versions, switches, code.co_firstlineno, _digest(_dumps(cells))
 
     def _path(self, key: tuple[Any, ...]) -> Path:
-        directory = _directory()
+        directory = cache_directory()
         assert directory is not None
         return directory / f"{self._name}.{_digest(repr(key).encode()).hex()[:16]}.nbc"
 
@@ -146,7 +146,7 @@ def _rebuild(target_context: Any, reduced: tuple[Any, ...]) -> Any:
 def _is_cachable(signature: Any) -> bool:
     """Say whether there is a cache and the code for a signature is made of our own sources alone."""
     arguments = getattr(signature, "args", signature)
-    return all(_is_portable(argument) for argument in arguments) and _directory() is not None
+    return all(_is_portable(argument) for argument in arguments) and cache_directory() is not None
 
 
 def _is_portable(argument: Any) -> bool:
@@ -237,7 +237,7 @@ def _chosen_directory() -> Path | None:
     return None
 
 
-def _directory() -> Path | None:
+def cache_directory() -> Path | None:
     """Return the directory of compiled code, or None when caching is off."""
     return None if _stopped else _chosen_directory()
 

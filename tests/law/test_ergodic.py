@@ -14,21 +14,23 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import scipy.sparse
+from numba import njit
 from numpy.typing import NDArray
 
-from bouncy.clocks.contract import Clock
-from bouncy.clocks.exponential import EXPONENTIAL
+from bouncy._random import new_state
+from bouncy.clocks import clocks
+from bouncy.clocks.contract import Clock, fill
 from bouncy.clocks.gaussian import GAUSSIAN
 from bouncy.enumeration import exact, states
 from bouncy.samplers.bps import DEFAULT_REFRESHMENT
 from bouncy.targets.mrf import MRF
-from bouncy.testing.replicates import Replicates, overdispersed_starts, replicate
+from bouncy.testing.replicates import Replicates, overdispersed_starts, replicate, state_numbers
 from bouncy.testing.statistics import Outcome, chi_square_test, z_test
 from conftest import base_seed
 
 SEED = base_seed()
 REPLICATES = 20_000
-CLOCKS = {"gaussian": GAUSSIAN, "exponential": EXPONENTIAL}
+CLOCKS = clocks()
 STARTS = ("all up", "all down", "alternating", "uniform")  # rows k, k + 4, ... of overdispersed_starts
 LAGS = "s_i at time 0 times s_j at the end"
 PAIR_LAGS = "s_i s_j at time 0 times s_i s_j at the end"
@@ -57,12 +59,6 @@ def level_and_magnetisation(s: NDArray[np.int8]) -> NDArray[np.int64]:
     bonds = MRF.ising((4, 4), coupling=1.0).log_prob(s)
     number: NDArray[np.int64] = ((bonds + 32) * 33 + s.sum(axis=1) + 16).astype(np.int64)
     return number
-
-
-def state_number(s: NDArray[np.int8]) -> NDArray[np.int64]:
-    """Number states as `states` does."""
-    index: NDArray[np.int64] = (s > 0) @ (1 << np.arange(s.shape[1]))
-    return index
 
 
 PROBLEMS = {
@@ -106,7 +102,7 @@ def law_outcomes(problem: Problem, starts: NDArray[np.int8], s: NDArray[np.int8]
     """Compare the law of the final s with p(s): cells, means and pairs from each start, lags from uniform starts."""
     d = problem.target.d
     e = exact(problem.target)
-    cell = problem.cells or state_number
+    cell = problem.cells or state_numbers
     number_of = cell(states(d))
     probabilities = np.bincount(number_of, weights=e.probabilities)
     i, j = np.triu_indices(d, 1)
@@ -117,8 +113,8 @@ def law_outcomes(problem: Problem, starts: NDArray[np.int8], s: NDArray[np.int8]
         yield z_test(final, e.mean, detect=0.15, name=f"means from {name}")
         yield z_test(final[:, i] * final[:, j], e.pair_mean[i, j], detect=0.15, name=f"pairs from {name}")
     total = np.bincount(cell(s), minlength=probabilities.size)
-    yield chi_square_test(total, probabilities, detect=0.065, smallest_expected=30, name="states from all starts")
-    yield z_test(s[:, i] * s[:, j], e.pair_mean[i, j], detect=0.07, name="pairs from all starts")
+    yield chi_square_test(total, probabilities, detect=0.07, smallest_expected=30, name="states from all starts")
+    yield z_test(s[:, i] * s[:, j], e.pair_mean[i, j], detect=0.08, name="pairs from all starts")
     # Uniform starts have mean zero, so a product with a state that has forgotten them has mean zero on every target.
     start, final = starts[3::4].astype(np.float64), s[3::4].astype(np.float64)
     yield z_test(start[:, :, None] * final[:, None, :], 0.0, detect=0.15, name=LAGS)
@@ -152,18 +148,22 @@ def test_no_refreshment_is_seen(problem: str) -> None:
     assert abs(outcomes[PAIR_LAGS].z) > 20
 
 
+# Not the package's own decorator: its disk cache is for the package's sources, and tests must see every edit.
+@njit(error_model="numpy")
+def compiled_fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
+    return fill(clock, t_stop, times, sites)
+
+
 def test_two_d_states_without_refreshment() -> None:
-    """A clock that lost the fixed order of the lines would reach more than 2d of the 2^d states of a flat target."""
-    d, visits = 8, 400
-    target = PROBLEMS["flat"].target
-    clock_seed = np.random.SeedSequence(SEED)
-    start = np.ones((1, d), np.int8)
-    seen = {
-        bytes(
-            replicate(
-                target, GAUSSIAN, start, sweep_time=0.5, n_sweeps=n, refreshment_rate=0.0, seed=clock_seed, pairs="all"
-            ).s
-        )
-        for n in range(1, visits)
-    }
+    """A clock that lost the fixed order of its lines would reach more than 2d of the 2^d states of a flat target."""
+    d = 8
+    clock = GAUSSIAN.start(d, 0.0, new_state(np.random.SeedSequence(SEED)))
+    times, sites = np.empty(10_000), np.empty(10_000, np.int32)
+    n = compiled_fill(clock, np.inf, times, sites)
+    assert n == times.size
+    s = np.ones(d, np.int8)
+    seen = set()
+    for i in sites:
+        s[i] = -s[i]
+        seen.add(s.tobytes())
     assert len(seen) == 2 * d

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any, cast
 
 import click
@@ -25,8 +24,9 @@ def command(samplers: tuple[str, ...], targets: tuple[str, ...], pairs: tuple[st
     from tqdm.auto import tqdm
 
     from bouncy.samplers import names
+    from bouncy.targets import examples
 
-    builders = _targets()
+    builders = examples()
     chosen_samplers = _choose("--sampler", samplers, list(names()))
     chosen_targets = _choose("--target", targets, list(builders))
     chosen_pairs = _choose("--pairs", pairs, ["all", "edges", "none"])
@@ -38,13 +38,6 @@ def command(samplers: tuple[str, ...], targets: tuple[str, ...], pairs: tuple[st
             _use(builders[target](), sampler, recorder)
     what = "1 kernel is" if len(work) == 1 else f"{len(work)} kernels are"
     click.echo(f"{what} ready in {_cache_directory()}")
-
-
-def _targets() -> dict[str, Callable[[], Any]]:
-    """Return what builds a small target of each kind that compiled code is specialised on."""
-    from bouncy import MRF
-
-    return {"mrf-dense": lambda: MRF.random(3), "mrf-sparse": lambda: MRF.ising(3)}
 
 
 def _choose(option: str, asked: tuple[str, ...], known: list[str]) -> list[str]:
@@ -65,9 +58,9 @@ def _use(target: Any, sampler: str, pairs: str) -> None:
 
 def _cache_directory() -> str:
     """Return the directory of compiled code; raise where there is none to keep it in."""
-    from bouncy._compile import _directory
+    from bouncy._compile import cache_directory
 
-    directory = _directory()
+    directory = cache_directory()
     if directory is None:
         raise click.ClickException(
             "nothing was kept: no cache directory is private and writable; set NUMBA_CACHE_DIR to one that you own"

@@ -8,16 +8,13 @@ from bouncy.recorders.recorder import BOUNCES, FLIPS, HITS, REFRESHMENTS, record
 from bouncy.targets.contract import flip, flip_cost, resync
 from bouncy.tolls.contract import pay
 
-OK = 0
-NOT_A_NUMBER = 1
-
 # The local fields are recomputed after this many accepted flips per site: a 64th of the work of the flips themselves.
 _FLIPS_PER_SITE = 64
 
 
 @kernel
 def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps):  # type: ignore[no-untyped-def]
-    """Run a chain for n sweeps and return a status.
+    """Run a chain for n sweeps.
 
     Everything but `sweep_time` and `n_sweeps` is changed in place; `times` and `sites` are a buffer for hits. Cost: one
     `fill` and one `flip_cost` per hit, one `flip` and one `record_flip` per accepted flip, O(d) per sweep.
@@ -25,7 +22,6 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
     capacity = times.size
     purse = toll.purse[0]
     events = recorder.open_events
-    status = OK
     for _ in range(n_sweeps):
         bounces, refreshments = clock.count[0], clock.count[1]
         hits = 0
@@ -53,4 +49,3 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
             resync(target, s)
         record_sweep(recorder, target, s, sweep_time)
     toll.purse[0] = purse
-    return status

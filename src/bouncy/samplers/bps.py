@@ -15,7 +15,7 @@ from bouncy.clocks import clocks
 from bouncy.clocks.contract import Clock
 from bouncy.tolls.budget import new_budget
 
-DEFAULT_REFRESHMENT = 0.05
+DEFAULT_REFRESHMENT = 0.1
 
 
 class NotErgodicWarning(UserWarning):
@@ -44,7 +44,7 @@ class BPS:
     Examples
     --------
     >>> import bouncy
-    >>> bouncy.BPS("exponential", refreshment=0.1).name
+    >>> bouncy.BPS("exponential", refreshment=0.2).name
     'bps-exponential'
     """
 

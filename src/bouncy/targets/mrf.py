@@ -369,3 +369,6 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+EXAMPLES = {"mrf-dense": lambda: MRF.random(3), "mrf-sparse": lambda: MRF.ising(3)}

@@ -122,10 +122,15 @@ def overdispersed_starts(n: int, d: int, seed: Any) -> NDArray[np.int8]:
     return starts
 
 
+def state_numbers(s: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Return the number of each row of s, (n, d), in the order of `states`."""
+    numbers: NDArray[np.int64] = (s > 0) @ (1 << np.arange(s.shape[1]))
+    return numbers
+
+
 def state_counts(s: NDArray[np.int8]) -> NDArray[np.int64]:
     """Return how often each of the 2^d states occurs among the rows of s, (n, d), in the order of `states`."""
-    d = s.shape[1]
-    return np.bincount((s > 0) @ (1 << np.arange(d)), minlength=2**d)
+    return np.bincount(state_numbers(s), minlength=2 ** s.shape[1])
 
 
 def _pairs(target: Target, which: PairSet) -> tuple[Pairs, int]:

@@ -1,0 +1,134 @@
+"""The models that are measured, and samplers on them as units of work that can be timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import baselines
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from timing import Job, cpu_seconds
+
+import bouncy
+from bouncy.recorders.pairs import Pairs, all_pairs, no_pairs
+from bouncy.recorders.recorder import CLOSED, HITS
+from bouncy.run.chain import Chain
+from bouncy.samplers.bps import DEFAULT_REFRESHMENT
+from bouncy.targets.sparse import SparseFields
+
+CLOCKS = ("gaussian", "exponential")
+# Batches kept by each of four chains, the default of `bouncy.sample`.
+_SLOTS = 8
+_WARMUP_HITS = 100_000
+
+
+def random_regular(d: int, degree: int = 3, seed: int = 0) -> NDArray[np.int64]:
+    """Return the edges, shape (d * degree / 2, 2), of a random simple graph in which every site has `degree` edges.
+
+    Sites are paired at random (configuration model); as long as there are loops or double edges, each of them
+    exchanges an end with an edge chosen at random.
+    """
+    rng = np.random.default_rng(seed)
+    edges = rng.permutation(np.repeat(np.arange(d), degree)).reshape(-1, 2)
+    while True:
+        bad = _not_simple(edges, d)
+        if bad.size == 0:
+            return edges
+        for e, other in zip(bad, rng.integers(0, len(edges), bad.size), strict=True):
+            edges[e, 1], edges[other, 1] = edges[other, 1], edges[e, 1]
+
+
+def _not_simple(edges: NDArray[np.int64], d: int) -> NDArray[np.intp]:
+    """Return the numbers of the edges that are loops or repeat another edge."""
+    low, high = edges.min(axis=1), edges.max(axis=1)
+    code = low * d + high
+    order = np.argsort(code, kind="stable")
+    bad = low == high
+    bad[order[1:]] |= code[order[1:]] == code[order[:-1]]
+    return np.flatnonzero(bad)
+
+
+def regular_graph(d: int, coupling: float = 0.3, seed: int = 0) -> bouncy.MRF:
+    """Return an Ising model on a random 3-regular graph."""
+    i, j = random_regular(d, seed=seed).T
+    values = np.full(2 * i.size, -coupling)
+    return bouncy.MRF(scipy.sparse.coo_array((values, (np.r_[i, j], np.r_[j, i])), shape=(d, d)))
+
+
+def dense(d: int, seed: int = 0) -> bouncy.MRF:
+    """Return a model of the paper's ensemble whose fields stay of order one as d grows."""
+    return bouncy.MRF.random(d, sigma_M=0.5 / np.sqrt(d), sigma_r=0.1, seed=seed)
+
+
+def bps_job(
+    target: bouncy.MRF,
+    clock: str,
+    hits_per_block: int,
+    *,
+    pairs: bool = False,
+    refreshment: float = DEFAULT_REFRESHMENT,
+    seed: int = 0,
+) -> Job:
+    """Return a job that advances a chain, as `bouncy.sample` does, and returns CPU seconds per attempted flip."""
+    chain = new_chain(target, clock, pairs=pairs, refreshment=refreshment, seed=seed)
+    sweeps = _sweeps(hits_per_block, target.d)
+
+    def block() -> float:
+        before = count_hits(chain)
+        seconds = cpu_seconds(lambda: chain.advance(sweeps))
+        return seconds / (count_hits(chain) - before)
+
+    return block
+
+
+def metropolis_job(target: bouncy.MRF, hits_per_block: int, *, shuffled: bool = False, seed: int = 0) -> Job:
+    """Return a job that runs the bare loop and returns CPU seconds per attempted flip.
+
+    `shuffled`, for sparse models, visits the sites in a random order, the same in every sweep.
+    """
+    loop = _metropolis(target, shuffled, seed)
+    loop(_sweeps(_WARMUP_HITS, target.d))
+    sweeps = _sweeps(hits_per_block, target.d)
+    return lambda: cpu_seconds(lambda: loop(sweeps)) / (sweeps * target.d)
+
+
+def _metropolis(target: bouncy.MRF, shuffled: bool, seed: int) -> Callable[[int], None]:
+    spins = baselines.new_spins(target, seed)
+    state = spins.s, spins.h, spins.rng, spins.purse
+    model = target.view()  # the very arrays that chains read: where couplings lie in memory changes the time
+    if isinstance(model, SparseFields):
+        csr = model.indptr, model.indices, model.data
+        if shuffled:
+            order = np.random.default_rng(seed).permutation(target.d).astype(np.int32)
+            return lambda sweeps: baselines.metropolis_shuffled(order, *csr, *state, sweeps)
+        return lambda sweeps: baselines.metropolis_sparse(*csr, *state, sweeps)
+    return lambda sweeps: baselines.metropolis_dense(model.M, *state, sweeps)
+
+
+def new_chain(
+    target: bouncy.MRF,
+    clock: str,
+    *,
+    pairs: bool = False,
+    refreshment: float = DEFAULT_REFRESHMENT,
+    seed: int = 0,
+) -> Chain:
+    """Return a chain that has run for long enough to forget its random start on the easy models used here."""
+    keep: Pairs = all_pairs(target.d, _SLOTS) if pairs else no_pairs()
+    sampler = bouncy.BPS(clock, refreshment=refreshment)
+    chain = Chain(target, sampler, np.random.SeedSequence(seed), None, _SLOTS, 1, keep)
+    chain.advance(_sweeps(_WARMUP_HITS, target.d))
+    return chain
+
+
+def count_hits(chain: Chain) -> int:
+    """Return the number of attempted flips since the chain was made."""
+    recorder = chain.recorder
+    closed = recorder.events[: recorder.tally[CLOSED], HITS].sum()
+    return int(closed + recorder.open_events[HITS])
+
+
+def _sweeps(hits: int, d: int) -> int:
+    # A few sweeps even of the largest models, which would otherwise be timed while they are still at their start.
+    return max(5, round(hits / d))

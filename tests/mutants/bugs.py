@@ -1,0 +1,357 @@
+"""Bugs that a sampler of this kind could have, each as a change of the sources, and the tests that must notice it.
+
+A letter after the number tells apart the two clocks, the two storages or two readings of the same bug. Many of these
+bugs leave the law of s exactly right, so that only the law of the clock or the rates of its events show them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One replacement in a file below src/bouncy; `old` occurs there exactly once."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A planted bug and the tests, as pytest node ids, of which at least one must fail."""
+
+    number: str
+    description: str
+    edits: tuple[Edit, ...]
+    tests: tuple[str, ...]
+
+
+def law(test: str, case: str) -> str:
+    """Return the node id of a test of the stationary law."""
+    return f"tests/law/test_stationary.py::{test}[{case}]"
+
+
+BUDGET = "tolls/budget.py"
+RANDOM = "_random.py"
+RECORDER = "recorders/recorder.py"
+KERNEL = "run/kernel.py"
+GAUSSIAN = "clocks/gaussian.py"
+EXPONENTIAL = "clocks/exponential.py"
+DENSE = "targets/dense.py"
+SPARSE = "targets/sparse.py"
+
+TRIANGLE = "gaussian-frustrated-triangle-dense"
+SPARSE_TRIANGLE = "gaussian-frustrated-triangle-sparse"
+EXPONENTIAL_TRIANGLE = "exponential-frustrated-triangle-dense"
+
+# The last sweep of a run ends where the particle next meets a wall, and counts the time until then.
+_ONE_HIT_MORE = """\
+        elapsed = sweep_time
+        if sweep == n_sweeps - 1:
+            passed = False
+            while not passed:
+                fill(clock, 1e300, times[:1], sites[:1])
+                elapsed = times[0]
+                passed, purse = pay(toll, purse, flip_cost(target, s, sites[0]), sites[0])
+                if passed:
+                    record_flip(recorder, s, sites[0], elapsed)
+                    flip(target, s, sites[0])
+                    flips += 1
+                hits += 1
+                {stop}
+        shift(clock, elapsed)
+"""
+
+_KEEP_FIRST_COMPONENT = """\
+    kept = {w}[0]
+    fill_sphere(clock.rng, {w})
+    if {refreshing}:
+        others = np.sqrt((1.0 - kept * kept) / (1.0 - {w}[0] * {w}[0]))
+        for i in range(1, {w}.size):
+            {w}[i] *= others
+        {w}[0] = kept
+"""
+
+
+def _overrun(stop: str) -> tuple[Edit, ...]:
+    return (
+        Edit(KERNEL, "    for _ in range(n_sweeps):\n", "    for sweep in range(n_sweeps):\n"),
+        Edit(KERNEL, "        shift(clock, sweep_time)\n", _ONE_HIT_MORE.format(stop=stop)),
+        Edit(KERNEL, "record_sweep(recorder, target, s, sweep_time)", "record_sweep(recorder, target, s, elapsed)"),
+    )
+
+
+BUGS = (
+    Bug(
+        "1",
+        "segments between flips not weighted by time",
+        (
+            Edit(RECORDER, "tally = np.zeros(6, np.int64)", "tally = np.zeros(7, np.int64)"),
+            Edit(
+                RECORDER,
+                "    t += recorder.elapsed[0]\n",
+                "    recorder.tally[6] += 1\n    t = float(recorder.tally[6])\n",
+            ),
+            Edit(RECORDER, "    t = recorder.elapsed[0]\n", "    t = 1.0 + recorder.tally[6]\n"),
+            Edit(
+                RECORDER,
+                "recorder.path[slot, i] = recorder.open_path[i] + s[i] * t",
+                "recorder.path[slot, i] = (recorder.open_path[i] + s[i] * t) * (recorder.elapsed[0] / t)",
+            ),
+            Edit(RECORDER, "    tally[OPEN] = 0\n", "    tally[OPEN] = 0\n    tally[6] = 0\n"),
+        ),
+        (
+            # Short batches with few flips hide it: a batch with one flip has the right mean even so.
+            law("test_time_averages", "gaussian-one-site-dense"),
+            law("test_time_averages_without_couplings", "exponential-never-refreshed"),
+        ),
+    ),
+    Bug(
+        "2a",
+        "half reflection, renormalised (Gaussian)",
+        (
+            Edit(GAUSSIAN, "c = (rho * rho - x_bounce * x_bounce) * scale", "c = rho * np.sqrt(scale)"),
+            Edit(GAUSSIAN, "s = -2.0 * x_bounce * rho * scale", "s = -x_bounce * np.sqrt(scale)"),
+            Edit(GAUSSIAN, "        x_start = -x_bounce\n", "        x_start = 0.0\n        rho = np.sqrt(square)\n"),
+            Edit(
+                GAUSSIAN,
+                "    leg[COS], leg[SIN] = cos, sin\n",
+                "    leg[COS], leg[SIN], leg[RHO] = cos, sin, rho\n",
+            ),
+        ),
+        (law("test_distances", TRIANGLE),),
+    ),
+    Bug(
+        "2b",
+        "half reflection, renormalised (exponential)",
+        (
+            Edit(
+                EXPONENTIAL,
+                "+= 1\n    _start_leg(clock, t, kick)\n",
+                "+= 1\n"
+                "    position(clock, t, clock.z, clock.w)\n"
+                "    scale = 1.0 / np.sqrt(max(1.0 - leg[SLOPE] * leg[SLOPE] / clock.z.size, 1e-9))\n"
+                "    for i in range(clock.z.size):\n"
+                "        clock.w[i] = (clock.w[i] + 0.5 * kick) * scale\n"
+                "    _open_window(clock, t)\n",
+            ),
+        ),
+        (law("test_distances", EXPONENTIAL_TRIANGLE),),
+    ),
+    Bug(
+        "3",
+        "paid toll not subtracted from the budget",
+        (Edit(BUDGET, "return True, purse - max(cost, 0.0)", "return True, purse"),),
+        (law("test_final_state", TRIANGLE),),
+    ),
+    Bug(
+        "4",
+        "last partial segment dropped",
+        (
+            Edit(RECORDER, "elapsed=np.zeros(1),", "elapsed=np.zeros(2),"),
+            Edit(
+                RECORDER,
+                "    t += recorder.elapsed[0]\n",
+                "    t += recorder.elapsed[0]\n    recorder.elapsed[1] = t\n",
+            ),
+            Edit(RECORDER, "    t = recorder.elapsed[0]\n", "    t = recorder.elapsed[1]\n"),
+            Edit(
+                RECORDER,
+                "    recorder.elapsed[0] = 0.0\n",
+                "    recorder.elapsed[0] = 0.0\n    recorder.elapsed[1] = 0.0\n",
+            ),
+        ),
+        (law("test_time_averages", TRIANGLE),),
+    ),
+    Bug(
+        "5",
+        "descending phase uses the climbing formula",
+        (
+            Edit(GAUSSIAN, "climbed = max(x, 0.0)", "climbed = x"),
+            Edit(
+                GAUSSIAN,
+                "x_bounce = np.sqrt(2.0 * exponential(clock.rng))",
+                "x_bounce = np.sqrt(x_start * x_start + 2.0 * exponential(clock.rng))",
+            ),
+        ),
+        (law("test_distances", TRIANGLE),),
+    ),
+    Bug(
+        "6",
+        "refreshment from a normalised cube",
+        (
+            Edit(
+                RANDOM,
+                "        fill_normal(state, out)\n",
+                "        for i in range(out.size):\n            out[i] = 2.0 * uniform(state) - 1.0\n",
+            ),
+        ),
+        ("tests/test_random.py::test_direction_law[3]", law("test_speeds", TRIANGLE)),
+    ),
+    Bug(
+        "7a",
+        "stale local field of one neighbour (dense)",
+        (Edit(DENSE, "    for j in range(h.size):\n", "    for j in range(h.size - 1):\n"),),
+        (law("test_final_state", TRIANGLE),),
+    ),
+    Bug(
+        "7b",
+        "stale local field of one neighbour (sparse)",
+        (
+            Edit(
+                SPARSE,
+                "view.indptr[i + 1]):\n        view.h[view.indices[k]]",
+                "view.indptr[i + 1] - 1):\n        view.h[view.indices[k]]",
+            ),
+        ),
+        (law("test_final_state", SPARSE_TRIANGLE),),
+    ),
+    Bug(
+        "8",
+        "left-over budget kept after a refusal",
+        (Edit(BUDGET, "return False, exponential(toll.rng)", "return False, purse"),),
+        (law("test_final_state", TRIANGLE),),
+    ),
+    Bug(
+        "9a",
+        "flip cost without the factor 2 (dense)",
+        (Edit(DENSE, "return -2.0 * s[i] * view.h[i]", "return -1.0 * s[i] * view.h[i]"),),
+        (law("test_final_state", TRIANGLE),),
+    ),
+    Bug(
+        "9b",
+        "flip cost without the factor 2 (sparse)",
+        (Edit(SPARSE, "return -2.0 * s[i] * view.h[i]", "return -1.0 * s[i] * view.h[i]"),),
+        (law("test_final_state", SPARSE_TRIANGLE),),
+    ),
+    Bug(
+        "10",
+        "reflection divides by d - 1",
+        (
+            Edit(
+                EXPONENTIAL,
+                "kick = -2.0 * leg[SLOPE] / clock.z.size",
+                "kick = -2.0 * leg[SLOPE] / max(clock.z.size - 1, 1)",
+            ),
+        ),
+        # In few dimensions the speed would grow without end in a finite time.
+        (law("test_distances_of_billiard", "exponential-hundred-sites-never-refreshed"),),
+    ),
+    Bug(
+        "11a",
+        "refreshment waits for a bounce (Gaussian)",
+        (
+            Edit(
+                GAUSSIAN,
+                "t_end = min(t_stop, leg[T_REFRESH])",
+                "t_end = min(t_stop, leg[T_START] + leg[X_BOUNCE] - leg[X_START] + 1e-9)",
+            ),
+            Edit(
+                GAUSSIAN,
+                "        _refresh(clock, t_end)\n",
+                "        if leg[T_REFRESH] <= t_end:\n            _refresh(clock, t_end)\n",
+            ),
+        ),
+        (law("test_distances", TRIANGLE),),
+    ),
+    Bug(
+        "11b",
+        "refreshment waits for a bounce (exponential)",
+        (
+            Edit(EXPONENTIAL, "t_end = min(t_stop, leg[T_REFRESH], leg[T_KNOWN])", "t_end = min(t_stop, leg[T_KNOWN])"),
+            Edit(
+                EXPONENTIAL,
+                "            _bounce(clock, t_bounce)\n",
+                "            _bounce(clock, t_bounce)\n"
+                "            if leg[T_REFRESH] <= t_bounce:\n"
+                "                position(clock, t_bounce, clock.z, clock.w)\n"
+                "                _new_velocity(clock, t_bounce)\n"
+                "                count[REFRESHMENTS] += 1\n",
+            ),
+        ),
+        (law("test_distances", EXPONENTIAL_TRIANGLE),),
+    ),
+    Bug(
+        "12",
+        "climbing decided by the sign of a rounded v.y",
+        (
+            Edit(
+                GAUSSIAN,
+                "        x_bounce = np.sqrt(2.0 * exponential(clock.rng))\n",
+                "        budget = exponential(clock.rng)\n"
+                "        x_bounce = np.sqrt(2.0 * budget)\n"
+                "        if x_bounce * x_bounce - 2.0 * budget < 0.0:\n"
+                "            x_bounce = np.sqrt(x_bounce * x_bounce + 2.0 * exponential(clock.rng))\n",
+            ),
+        ),
+        (law("test_distances", TRIANGLE),),
+    ),
+    Bug(
+        "13",
+        "crossing tolerance of 0.05",
+        (Edit(BUDGET, "if cost < purse:", "if cost < purse + 0.05:"),),
+        (law("test_final_state", TRIANGLE),),
+    ),
+    Bug(
+        "14",
+        "velocity not normalised",
+        (Edit(RANDOM, "    for i in range(out.size):\n        out[i] /= norm\n", ""),),
+        (law("test_rates", TRIANGLE),),
+    ),
+    Bug(
+        "15",
+        "downhill motion refunds the budget",
+        (Edit(BUDGET, "purse - max(cost, 0.0)", "purse - cost"),),
+        (law("test_final_state", TRIANGLE),),
+    ),
+    Bug(
+        "16a",
+        "refreshment leaves one component of v unchanged (Gaussian)",
+        (
+            Edit(
+                GAUSSIAN,
+                "    fill_sphere(clock.rng, w)\n    _schedule_refreshment(clock, t)\n",
+                _KEEP_FIRST_COMPONENT.format(w="w", refreshing="True") + "    _schedule_refreshment(clock, t)\n",
+            ),
+        ),
+        (law("test_refreshment_forgets_the_velocity", "gaussian-2"),),
+    ),
+    Bug(
+        "16b",
+        "refreshment leaves one component of v unchanged (exponential)",
+        (
+            Edit(
+                EXPONENTIAL,
+                "    fill_sphere(clock.rng, clock.w)\n",
+                _KEEP_FIRST_COMPONENT.format(w="clock.w", refreshing="t > 0.0"),
+            ),
+        ),
+        (law("test_refreshment_forgets_the_velocity", "exponential-2"),),
+    ),
+    Bug(
+        "17a",
+        "run stops at the first wall hit after T",
+        _overrun(stop="break"),
+        (law("test_distances", TRIANGLE),),
+    ),
+    Bug(
+        "17b",
+        "run stops at the first crossing after T",
+        _overrun(stop="continue"),
+        (law("test_final_state", TRIANGLE),),
+    ),
+    Bug(
+        "18",
+        "exponential variates from a 10-bit uniform",
+        (
+            Edit(
+                RANDOM,
+                "return -math.log(uniform(state))",
+                "return -math.log((np.int64(next_bits(state) >> np.uint64(54)) + 1) * 2.0**-10)",
+            ),
+        ),
+        ("tests/test_random.py::test_exponential_law",),
+    ),
+)
