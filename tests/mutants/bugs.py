@@ -236,7 +236,7 @@ BUGS = (
                 "kick = -2.0 * leg[SLOPE] / max(clock.z.size - 1, 1)",
             ),
         ),
-        # In few dimensions the speed would grow without end in a finite time.
+        # In few dimensions the particle speeds up so much that a run does not end.
         (law("test_distances_of_billiard", "exponential-hundred-sites-never-refreshed"),),
     ),
     Bug(
