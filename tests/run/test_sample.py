@@ -188,6 +188,24 @@ def test_rate_scores_are_standard_normal_scores(target):
             assert abs(report["bounce_rate_z"]) < 5
 
 
+@pytest.mark.parametrize("draws", [1, 2, 3, 4, 7])
+def test_tiny_runs_say_what_they_do_not_know(target, draws, capsys):
+    """Catches a crash, a warning or a bare NaN when there is too little to estimate an error from."""
+    run = bouncy.sample(target, chains=1, draws=draws, warmup=0, seed=0)
+    run.summary()
+    assert "nan" not in capsys.readouterr().out
+    assert np.isnan(run.mean_se).all() == (draws == 1)
+
+
+def test_spawned_seed_repeats_a_run(target):
+    """Catches a `run.seed` that forgets where in a tree of seeds it came from."""
+    child = np.random.SeedSequence(3).spawn(2)[1]
+    first = bouncy.sample(target, chains=1, draws=20, seed=child)
+    again = bouncy.sample(target, chains=1, draws=20, seed=first.seed)
+    assert _everything(first) == _everything(again)
+    assert _everything(first) != _everything(bouncy.sample(target, chains=1, draws=20, seed=3))
+
+
 def test_summary_prints_a_table(target, capsys):
     """Catches a summary that hides what a user needs."""
     run = bouncy.sample(target, draws=100, seed=0)

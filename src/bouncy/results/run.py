@@ -43,7 +43,7 @@ class Run:
         E[s_i s_j] as plain time average over the whole path.
     diagnostics : dict
         Counts, effective sample sizes, R-hat, z-scores of the event rates, and warnings in plain words.
-    seed : int
+    seed : int or SeedSequence
         What to pass as `seed` to get the same bytes again.
     """
 

@@ -39,7 +39,8 @@ def summary_text(run: Run) -> str:
         f"{'events':>14}: {report['hits']:,} attempted flips, {report['flips']:,} accepted "
         f"({report['flips'] / max(report['hits'], 1):.1%}), {report['bounces']:,} bounces, "
         f"{report['refreshments']:,} refreshments",
-        f"{'clock':>14}: hit rate z = {report['hit_rate_z']:+.2f}, bounce rate z = {report['bounce_rate_z']:+.2f}",
+        f"{'clock':>14}: hit rate z = {_number(report['hit_rate_z'], '+.2f')}, "
+        f"bounce rate z = {_number(report['bounce_rate_z'], '+.2f')}",
     ]
     lines += [f"{'warning':>14}: {text}" for text in report["warnings"]]
     return "\n".join(lines)
@@ -54,7 +55,7 @@ def _sites(run: Run) -> list[int]:
 
 def _site_row(run: Run, i: int) -> str:
     ess, rhat = run.diagnostics["ess"].get("sites"), run.diagnostics["rhat"].get("sites")
-    columns = f"{i:>8} {run.mean[i]:>+9.4f} {run.mean_se[i]:>9.2g}"
+    columns = f"{i:>8} {run.mean[i]:>+9.4f} {_number(run.mean_se[i], '.2g'):>9}"
     if ess is None:
         return f"{columns} {'-':>8} {'-':>7}"
     if ess.mask[i]:
@@ -63,4 +64,7 @@ def _site_row(run: Run, i: int) -> str:
 
 
 def _number(value: float | str, form: str) -> str:
-    return value if isinstance(value, str) else format(value, form)
+    """Format a number; what could not be estimated has no number."""
+    if isinstance(value, str):
+        return value
+    return "unknown" if np.isnan(value) else format(value, form)

@@ -97,7 +97,7 @@ def sample(
     _check_choice("keep", keep, ("draws", "means"))
     root = as_seed_sequence(seed)
     options: dict[str, Any] = {
-        "seed": root.entropy,
+        "seed": as_seed_sequence(root) if isinstance(seed, np.random.SeedSequence) else root.entropy,
         "warmup": warmup,
         "thin": thin,
         "keep": keep,

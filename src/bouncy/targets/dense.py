@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._dispatch import implements, part
-from bouncy.targets.contract import flip, flip_cost, flip_costs, log_prob, resync
+from bouncy.targets.contract import flip, resync
+from bouncy.targets.fields import implement_by_fields
 
 
 @part("h")
@@ -20,9 +21,7 @@ class DenseFields(NamedTuple):
     h: NDArray[np.float64]  # (d,)
 
 
-@implements(flip_cost, DenseFields)
-def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
-    return -2.0 * s[i] * view.h[i]
+implement_by_fields(DenseFields)
 
 
 @implements(flip, DenseFields)
@@ -33,20 +32,6 @@ def _flip(view, s, i):  # type: ignore[no-untyped-def]
     for j in range(h.size):
         h[j] += change * row[j]
     s[i] = -s[i]
-
-
-@implements(flip_costs, DenseFields)
-def _flip_costs(view, s, out):  # type: ignore[no-untyped-def]
-    for i in range(s.size):
-        out[i] = -2.0 * s[i] * view.h[i]
-
-
-@implements(log_prob, DenseFields)
-def _log_prob(view, s):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(s.size):
-        total += s[i] * (view.h[i] + view.r[i])
-    return -0.5 * total
 
 
 @implements(resync, DenseFields)
