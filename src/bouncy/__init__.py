@@ -6,23 +6,37 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bouncy._sample import NoFlipWarning, sample
     from bouncy.enumeration import Exact, exact, states
     from bouncy.results.run import Run
-    from bouncy.run.sample import sample
-    from bouncy.samplers.bps import BPS
+    from bouncy.samplers.bps import BPS, NotErgodicWarning
     from bouncy.targets.contract import Target
     from bouncy.targets.mrf import MRF
 
-__all__ = ["BPS", "MRF", "Exact", "Run", "Target", "__version__", "exact", "sample", "states"]
+__all__ = [
+    "BPS",
+    "MRF",
+    "Exact",
+    "NoFlipWarning",
+    "NotErgodicWarning",
+    "Run",
+    "Target",
+    "__version__",
+    "exact",
+    "sample",
+    "states",
+]
 
 _HOME = {
     "BPS": "bouncy.samplers.bps",
     "MRF": "bouncy.targets.mrf",
     "Exact": "bouncy.enumeration",
+    "NoFlipWarning": "bouncy._sample",
+    "NotErgodicWarning": "bouncy.samplers.bps",
     "Run": "bouncy.results.run",
     "Target": "bouncy.targets.contract",
     "exact": "bouncy.enumeration",
-    "sample": "bouncy.run.sample",
+    "sample": "bouncy._sample",
     "states": "bouncy.enumeration",
 }
 
@@ -30,9 +44,12 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     """Import a public name on first use: numba and scipy are not needed to ask for the version."""
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        return version("bouncy")
+        try:
+            return version("bouncy")
+        except PackageNotFoundError:  # a checkout that is not installed
+            return "unknown"
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'bouncy' has no attribute {name!r}")

@@ -32,6 +32,13 @@ def check_nonnegative(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """Return `value` as a bool; anything that is merely true or false in a condition is refused."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r:.60} of type {type(value).__name__}")
+    return bool(value)
+
+
 def check_real_array(name: str, value: ArrayLike) -> NDArray[np.float64]:
     """Return a float64, C-contiguous copy of an array of finite real numbers, of any shape."""
     array = _as_array(name, value)

@@ -359,3 +359,12 @@ def test_a_seed_sequence_is_not_used_up():
     seed = np.random.SeedSequence(3)
     assert np.array_equal(MRF.random(4, seed=seed).M, MRF.random(4, seed=seed).M)
     assert seed.n_children_spawned == 0
+
+
+@pytest.mark.parametrize("flag", ["no", (True, False), 1, None])
+def test_flags_are_flags(flag):
+    """Would catch a tuple per dimension, or the word "no", taken for True."""
+    with pytest.raises(TypeError, match="periodic must be True or False"):
+        MRF.ising((3, 3), periodic=flag)
+    with pytest.raises(TypeError, match="symmetrize must be True or False"):
+        MRF(np.zeros((2, 2)), symmetrize=flag)

@@ -1,6 +1,6 @@
 """What a clock is: a billiard that says when which wall is hit, and knows nothing of the target.
 
-To add a clock, add a file here that builds a `Clock` and gives the three functions below for its `NamedTuple` of
+To add a clock, add a file here that builds a `Clock` and gives the four functions below for its `NamedTuple` of
 arrays with `implements`. `BPS(name)` finds it by its name.
 """
 

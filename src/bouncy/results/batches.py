@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,6 @@ def normal_score(t: Array | float, degrees_of_freedom: int) -> Array:
 
 def student_quantile(level: float, degrees_of_freedom: int) -> float:
     """Return how many standard errors a two-sided confidence interval of a level reaches to each side."""
-    if not 0.0 < level < 1.0:
+    if not isinstance(level, Real) or not 0.0 < level < 1.0:
         raise ValueError(f"level is {level!r}; expected a number between 0 and 1, such as 0.95")
     return float(stdtrit(max(degrees_of_freedom, 1), 0.5 + level / 2))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bouncy.recorders.recorder import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.results.batches import normal_score
 from bouncy.results.ess import effective_sample_size, is_constant, r_hat, rank_normalise
-from bouncy.results.moments import Sums, event_rates, event_totals
+from bouncy.results.moments import Sums, disagreement, event_rates, event_totals
 
 if TYPE_CHECKING:
     from bouncy.results.run import Run
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 # A batch shorter than this many autocorrelation times gives an error bar that is too small.
 _BATCH_TIMES = 20
 _SUSPICIOUS_Z = 6.0
+# With fewer batches, or fewer bounces, nothing can be said about rates.
+_FEWEST_BATCHES = 8
+_FEWEST_BOUNCES = 50
+# Error bars from fewer batches than this are rough, and a full run has at least as many.
+_ENOUGH_BATCHES = 16
+# Chains are said to disagree about a site below this probability, divided by the number of sites.
+_DISAGREEMENT = 1e-4
 
 
 def diagnose(run: Run, sums: Sums) -> dict[str, Any]:
@@ -42,7 +49,7 @@ def diagnose(run: Run, sums: Sums) -> dict[str, Any]:
         report["ess"][name], report["rhat"][name] = _scalar(trace)
     if run.draws.shape[1] >= 4:
         _add_sites(report, run.draws)
-    report["warnings"] = warnings_of(run, report)
+    report["warnings"] = warnings_of(run, report) + _disagreements(sums)
     return report
 
 
@@ -50,9 +57,11 @@ def rate_scores(run: Run, sums: Sums) -> tuple[float, float]:
     """Return the z-scores of the hit rate and the bounce rate against their closed forms.
 
     The error of the hit rate is that of the batches and, on top, that of quantities which change only by refreshment
-    and may differ from batch to batch less than from run to run.
+    and may differ from batch to batch less than from run to run. NaN where there is too little to compare.
     """
     d, clock = run.target.d, run.sampler.clock
+    if sums.closed * len(sums.recorders) < _FEWEST_BATCHES or event_totals(sums)[BOUNCES] < _FEWEST_BOUNCES:
+        return np.nan, np.nan
     rates = event_rates(sums)
     expected = np.array([clock.hit_rate(d), clock.bounce_rate(d)])
     slow = clock.slow_variance(d, run.sampler.refreshment * sums.sweeps) / len(sums.recorders)
@@ -92,9 +101,12 @@ def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
     n_constant = report["constant_sites"].size
     if n_constant:
         found.append(f"{n_constant} of {run.target.d} sites never moved and are called constant")
+    who = "chains" if run.log_prob.shape[0] > 1 else "the two halves of the chain"
     for name, value in report["rhat"].items():
         if name in ("energy", "magnetisation", "worst_site") and isinstance(value, float) and value > 1.01:
-            found.append(f"chains disagree: R-hat of {name.replace('_', ' ')} is {value:.3f} (want below 1.01)")
+            found.append(f"{who} disagree: R-hat of {name.replace('_', ' ')} is {value:.4g} (want below 1.01)")
+    if report["batches"] < _ENOUGH_BATCHES:
+        found.append(f"{report['batches']} batches are too few to trust the standard errors; run longer")
     length = report["batch_sweeps"] / run.thin
     sizes = [value for name, value in report["ess"].items() if name != "sites" and isinstance(value, float)]
     if sizes:
@@ -108,3 +120,15 @@ def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
         if abs(report[name]) > _SUSPICIOUS_Z:
             found.append(f"{name} is {report[name]:.1f}: the clock does not keep its rate, which is a bug; report it")
     return found
+
+
+def _disagreements(sums: Sums) -> list[str]:
+    """Return a sentence when the path means of a site differ between chains by more than chance allows."""
+    tail = disagreement(sums)
+    differing = int((tail < _DISAGREEMENT / tail.size).sum())
+    if not differing:
+        return []
+    return [
+        f"chains disagree about the means of {differing} of {tail.size} sites by more than their batches allow: they "
+        "have not visited the same states, and the standard errors are not to be trusted"
+    ]

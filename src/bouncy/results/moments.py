@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from scipy.special import fdtrc
 
 from bouncy.recorders.pairs import AllPairs, EdgePairs, NoPairs
 from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN, Recorder, write_open_batch
@@ -69,6 +70,28 @@ def event_rates(sums: Sums) -> Estimate:
     return sums.estimate([r.events for r in sums.recorders], sums.sweep_time)
 
 
+def disagreement(sums: Sums) -> NDArray[np.float64]:
+    """Return, for each site, the probability that chains which agree differ as much as these do.
+
+    One-way analysis of variance of the path means of batches, with the chains as groups. It needs no draws, and sees
+    chains that are stuck in different states.
+    """
+    n, chains = sums.closed, len(sums.recorders)
+    width = sums.recorders[0].path.shape[1]
+    tail = np.ones(width)
+    if n < 2 or chains < 2:
+        return tail
+    for begin in range(0, width, _CHUNK):
+        chunk = slice(begin, begin + _CHUNK)
+        batches = np.stack([recorder.path[:n, chunk] for recorder in sums.recorders])
+        within = batches.var(axis=1, ddof=1).mean(axis=0)
+        between = n * batches.mean(axis=1).var(axis=0, ddof=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(between > 0.0, between / within, 0.0)
+        tail[chunk] = fdtrc(chains - 1, chains * (n - 1), ratio)
+    return tail
+
+
 def event_totals(sums: Sums) -> NDArray[np.int64]:
     """Return the numbers of hits, flips, bounces and refreshments of all chains together."""
     rows = np.concatenate([recorder.events[: sums.closed + 1] for recorder in sums.recorders])
@@ -91,21 +114,24 @@ def _recorded_pairs(sums: Sums) -> list[AllPairs | EdgePairs]:
 
 
 def _clipped(result: Estimate) -> Estimate:
-    return replace(result, mean=np.clip(result.mean, -1.0, 1.0))
+    """Return an estimate with means in [-1, 1], in arrays that nobody can change by accident."""
+    mean = np.clip(result.mean, -1.0, 1.0)
+    mean.flags.writeable = result.standard_error.flags.writeable = False
+    return replace(result, mean=mean)
 
 
 def _as_matrices(sums: Sums, result: Estimate) -> tuple[Matrix, Matrix]:
-    result = _clipped(result)
     pairs = _recorded_pairs(sums)[0]
     if isinstance(pairs, AllPairs):
         d = pairs.open_path.shape[0]
-        mean, error = result.mean.reshape(d, d), result.standard_error.reshape(d, d)
-        np.fill_diagonal(mean, 1.0)
-        np.fill_diagonal(error, 0.0)
-        return mean, error
+        np.fill_diagonal(result.mean.reshape(d, d), 1.0)
+        np.fill_diagonal(result.standard_error.reshape(d, d), 0.0)
+        result = _clipped(result)
+        return result.mean.reshape(d, d), result.standard_error.reshape(d, d)
+    result = _clipped(result)
     return _on_pattern(pairs, result.mean), _on_pattern(pairs, result.standard_error)
 
 
 def _on_pattern(pairs: EdgePairs, values: NDArray[np.float64]) -> scipy.sparse.csr_array:
     d = pairs.indptr.size - 1
-    return scipy.sparse.csr_array((values[pairs.edge], pairs.indices, pairs.indptr), shape=(d, d))
+    return scipy.sparse.csr_array((values[pairs.edge], pairs.indices.copy(), pairs.indptr.copy()), shape=(d, d))

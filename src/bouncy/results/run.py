@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -199,6 +200,10 @@ class Run:
         from bouncy.results.arviz import to_datatree
 
         return to_datatree(self)
+
+    def __copy__(self) -> Run:
+        """Return an independent run: two that shared their chains could not both be extended."""
+        return copy.deepcopy(self)
 
     def __repr__(self) -> str:
         chains, draws = self.log_prob.shape

@@ -16,6 +16,8 @@ from bouncy.clocks.contract import Clock
 from bouncy.tolls.budget import new_budget
 
 DEFAULT_REFRESHMENT = 0.1
+# Each costs O(d), so that more would make a sweep endless.
+_MOST_REFRESHMENTS = 1000.0
 
 
 class NotErgodicWarning(UserWarning):
@@ -53,9 +55,14 @@ class BPS:
 
     def __post_init__(self) -> None:
         known = clocks()
-        if self.augmentation not in known:
+        if not isinstance(self.augmentation, str) or self.augmentation not in known:
             raise ValueError(f"augmentation is {self.augmentation!r}; expected one of: {', '.join(sorted(known))}")
         object.__setattr__(self, "refreshment", check_nonnegative("refreshment", self.refreshment))
+        if self.refreshment > _MOST_REFRESHMENTS:
+            raise ValueError(
+                f"refreshment is {self.refreshment:g} per sweep; expected at most {_MOST_REFRESHMENTS:g}: nothing would "
+                "happen between refreshments, and the default is 0.1"
+            )
         if self.refreshment == 0.0:
             warnings.warn(
                 "without refreshment the sampler is not ergodic on every target (on a flat one the Gaussian clock "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from bouncy._memory import aligned_copy, aligned_empty
 from bouncy._validation import (
     as_seed_sequence,
     check_count,
+    check_flag,
     check_nonnegative,
     check_real_array,
     check_real_dtype,
@@ -73,7 +75,7 @@ class MRF(Target):
         matrix = _read_couplings(M)
         fields = _read_fields(r, matrix.shape[0])
         _check_diagonal(matrix)
-        matrix = _symmetric(matrix, symmetrize)
+        matrix = _symmetric(matrix, check_flag("symmetrize", symmetrize))
         row_scale = _check_overflow(matrix, fields)
         _check_range(matrix, fields, row_scale)
 
@@ -136,6 +138,7 @@ class MRF(Target):
         MRF(d=4096, sparse, 8192 pairs, lattice 64x64)
         """
         sides = _read_shape(shape)
+        periodic = check_flag("periodic", periodic)
         couplings = _per_dimension(coupling, len(sides))
         fields = check_real_array("field", field)
         if fields.ndim > 0 and fields.shape != sides:
@@ -324,11 +327,15 @@ def _row_blocks(M: Any) -> Iterator[tuple[int, slice]]:
 
 
 def _read_shape(shape: Any) -> tuple[int, ...]:
-    if np.ndim(shape) == 0:
-        return (check_count("shape", shape),)
-    if np.ndim(shape) != 1 or len(shape) == 0:
+    if not isinstance(shape, list | tuple | np.ndarray):
+        sides: tuple[int, ...] = (check_count("shape", shape),)
+    elif len(shape) == 0:
         raise ValueError(f"shape must be an integer or a non-empty sequence of integers, got {shape!r}")
-    return tuple(check_count(f"shape[{axis}]", side) for axis, side in enumerate(shape))
+    else:
+        sides = tuple(check_count(f"shape[{axis}]", side) for axis, side in enumerate(shape))
+    if math.prod(sides) > np.iinfo(np.int32).max:
+        raise ValueError(f"shape {sides} has {math.prod(sides):.3g} sites; at most 2^31 - 1 can be numbered")
+    return sides
 
 
 def _per_dimension(coupling: Any, n: int) -> NDArray[np.float64]:

@@ -126,7 +126,7 @@ def sample(
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} is {value!r}; expected one of: {', '.join(choices)}")
 
 
