@@ -60,8 +60,8 @@ class BPS:
         object.__setattr__(self, "refreshment", check_nonnegative("refreshment", self.refreshment))
         if self.refreshment > _MOST_REFRESHMENTS:
             raise ValueError(
-                f"refreshment is {self.refreshment:g} per sweep; expected at most {_MOST_REFRESHMENTS:g}: nothing would "
-                "happen between refreshments, and the default is 0.1"
+                f"refreshment is {self.refreshment:g} per sweep; expected at most {_MOST_REFRESHMENTS:g}: each "
+                "costs O(d), and nothing would happen between them (the default is 0.1)"
             )
         if self.refreshment == 0.0:
             warnings.warn(
