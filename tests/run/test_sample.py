@@ -13,6 +13,7 @@ import pytest
 
 import bouncy
 from bouncy._sample import NoFlipWarning
+from bouncy.recorders.recorder import BOUNCES
 from bouncy.samplers.bps import NotErgodicWarning
 
 SAMPLERS = ["bps-gaussian", "bps-exponential"]
@@ -207,6 +208,16 @@ def test_rates_are_not_judged_from_a_few_events():
                 run = bouncy.sample(flat, sampler, chains=1, draws=draws, warmup=0, seed=seed)
                 assert not any("bug" in text for text in run.diagnostics["warnings"])
                 assert any("too few" in text for text in run.diagnostics["warnings"])
+
+
+def test_clock_that_never_bounces_is_called_a_bug(target):
+    """Catches a rule about few events that also excuses a clock which makes none."""
+    run = bouncy.sample(target, draws=200, seed=0)
+    for chain in run._chains:
+        chain.recorder.events[:, BOUNCES] = 0.0
+        chain.recorder.open_events[BOUNCES] = 0.0
+    assert run.diagnostics["bounce_rate_z"] == -np.inf
+    assert any("bounce_rate_z" in text for text in run.diagnostics["warnings"])
 
 
 @pytest.mark.parametrize("keep", ["draws", "means"])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # A batch shorter than this many autocorrelation times gives an error bar that is too small.
 _BATCH_TIMES = 20
 _SUSPICIOUS_Z = 6.0
-# With fewer batches, or fewer bounces, nothing can be said about rates.
+# With fewer batches, or fewer bounces to be expected, nothing can be said about rates.
 _FEWEST_BATCHES = 8
 _FEWEST_BOUNCES = 50
 # Error bars from fewer batches than this are rough, and a full run has at least as many.
@@ -60,11 +60,13 @@ def rate_scores(run: Run, sums: Sums) -> tuple[float, float]:
     and may differ from batch to batch less than from run to run. NaN where there is too little to compare.
     """
     d, clock = run.target.d, run.sampler.clock
-    if sums.closed * len(sums.recorders) < _FEWEST_BATCHES or event_totals(sums)[BOUNCES] < _FEWEST_BOUNCES:
+    expected = np.array([clock.hit_rate(d), clock.bounce_rate(d)])
+    chains = len(sums.recorders)
+    expected_bounces = expected[1] * sums.sweep_time * sums.sweeps * chains
+    if sums.closed * chains < _FEWEST_BATCHES or expected_bounces < _FEWEST_BOUNCES:
         return np.nan, np.nan
     rates = event_rates(sums)
-    expected = np.array([clock.hit_rate(d), clock.bounce_rate(d)])
-    slow = clock.slow_variance(d, run.sampler.refreshment * sums.sweeps) / len(sums.recorders)
+    slow = clock.slow_variance(d, run.sampler.refreshment * sums.sweeps) / chains
     error = np.hypot(rates.standard_error[[HITS, BOUNCES]], expected * np.sqrt([slow, 0.0]))
     with np.errstate(divide="ignore", invalid="ignore"):
         score = normal_score((rates.mean[[HITS, BOUNCES]] - expected) / error, rates.degrees_of_freedom)
