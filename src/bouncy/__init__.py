@@ -9,17 +9,25 @@ if TYPE_CHECKING:
     from bouncy._sample import NoFlipWarning, sample
     from bouncy.enumeration import Exact, exact, states
     from bouncy.results.run import Run
-    from bouncy.samplers.bps import BPS, NotErgodicWarning
+    from bouncy.samplers.bps import BPS
+    from bouncy.samplers.contract import NotErgodicWarning, Sampler
+    from bouncy.samplers.gibbs import Gibbs
+    from bouncy.samplers.hmc import HMC
+    from bouncy.samplers.metropolis import Metropolis
     from bouncy.targets.contract import Target
     from bouncy.targets.mrf import MRF
 
 __all__ = [
     "BPS",
+    "HMC",
     "MRF",
     "Exact",
+    "Gibbs",
+    "Metropolis",
     "NoFlipWarning",
     "NotErgodicWarning",
     "Run",
+    "Sampler",
     "Target",
     "__version__",
     "exact",
@@ -32,8 +40,12 @@ _HOME = {
     "MRF": "bouncy.targets.mrf",
     "Exact": "bouncy.enumeration",
     "NoFlipWarning": "bouncy._sample",
-    "NotErgodicWarning": "bouncy.samplers.bps",
+    "Gibbs": "bouncy.samplers.gibbs",
+    "HMC": "bouncy.samplers.hmc",
+    "Metropolis": "bouncy.samplers.metropolis",
+    "NotErgodicWarning": "bouncy.samplers.contract",
     "Run": "bouncy.results.run",
+    "Sampler": "bouncy.samplers.contract",
     "Target": "bouncy.targets.contract",
     "exact": "bouncy.enumeration",
     "sample": "bouncy._sample",

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import as_seed_sequence, check_count, check_spins
 from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
-from bouncy.recorders.recorder import new_recorder
+from bouncy.recorders.recorder import FLIPS, HITS, new_recorder
 from bouncy.results.run import Run
 from bouncy.run.chain import Chain
 from bouncy.run.workers import run_chains
 from bouncy.samplers import as_sampler
-from bouncy.samplers.contract import Sampler
+from bouncy.samplers.contract import NotErgodicWarning, Sampler
 from bouncy.targets.contract import Target
 
 # Up to this dimension all pairs are recorded unless the user says otherwise.
@@ -50,16 +50,18 @@ def sample(
     target : Target
         The distribution, for example a `bouncy.MRF`.
     sampler : str or Sampler
-        "bps-gaussian", "bps-exponential", or an object such as `bouncy.BPS("gaussian", refreshment=0.1)`.
+        "bps-gaussian", "bps-exponential", "hmc", "hmc-exponential", "gibbs", "metropolis", or an object such as
+        `bouncy.BPS("gaussian", refreshment=0.1)` or `bouncy.HMC(travel_time=2.5 * math.pi)`.
     chains : int
         Independent chains; they run in threads.
     draws : int
         States kept from each chain, on a regular grid of the clock's time.
     warmup : int, optional
         Sweeps before anything is recorded; 200, or a quarter of the sweeps that follow, whichever is more. A sweep is
-        the time in which d attempted flips are expected.
+        the time in which d attempted flips are expected; HMC finishes the trajectory that it is in.
     thin : int
-        Sweeps between draws. Means use every sweep, and the whole path between them, in any case.
+        Sweeps, for HMC trajectories, from one draw to the next. Means use every sweep, and the whole path between them,
+        in any case.
     seed : int or SeedSequence, optional
         Fixes every byte of the result, whatever the number of threads. `run.seed` tells what was used.
     initial : array_like, optional
@@ -92,7 +94,9 @@ def sample(
         raise TypeError(f"target must be a bouncy target such as bouncy.MRF(M, r), got {type(target).__name__}")
     sampler = as_sampler(sampler)
     chains, draws, thin = check_count("chains", chains), check_count("draws", draws), check_count("thin", thin)
-    warmup = max(200, draws * thin // 4) if warmup is None else check_count("warmup", warmup, 0)
+    stride = sampler.stride
+    warmup = max(200, draws * thin * stride // 4) if warmup is None else check_count("warmup", warmup, 0)
+    warmup = -(-warmup // stride) * stride
     threads = None if threads is None else check_count("threads", threads)
     _check_choice("keep", keep, ("draws", "means"))
     root = as_seed_sequence(seed)
@@ -113,15 +117,18 @@ def sample(
     if warmup:
         run_chains(pool, warmup, threads, progress, f"{sampler.name}, warm-up")
         for chain in pool:
-            chain.recorder = new_recorder(target.d, slots, thin, _new_pairs(target, pairs, slots))
+            chain.recorder = new_recorder(target.d, slots, thin * stride, _new_pairs(target, pairs, slots))
     run = Run(target, sampler, pool, draws, options)
-    if not any(chain.has_flipped() for chain in pool):
+    events = np.sum([chain.events() for chain in pool], axis=0)
+    if events[FLIPS] == 0:
         warnings.warn(
             "no flip was accepted in the whole run: every state next to the current one is very improbable. The "
             "means describe one state per chain; start chains from several states (initial=) and compare them",
             NoFlipWarning,
             stacklevel=2,
         )
+    for remark in sampler.remarks(int(events[HITS]), int(events[FLIPS])):
+        warnings.warn(remark, NotErgodicWarning, stacklevel=2)
     return run
 
 

@@ -1,14 +1,12 @@
 """Every clock against the paper's algorithm, its own contract, and states in which rounding could make it hang.
 
-Clocks are found by looking through `bouncy.clocks`: a new file is tested without editing this one. Tests that need to
-know the billiard run for the augmentations that the literal twin knows.
+Clocks are found by looking through `bouncy.clocks`: a new file is tested without editing this one. Tests that need a
+particle leave the scans out, and those that compare with the paper run for the billiards.
 """
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 import zlib
 from typing import Any, NamedTuple
 
@@ -17,16 +15,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special
 
-import bouncy.clocks
 from bouncy._compile import kernel
 from bouncy._dispatch import state_arrays
 from bouncy._random import new_state
+from bouncy.clocks import every_clock as all_clocks
 from bouncy.clocks.contract import Clock, fill, position, shift
 from bouncy.clocks.exponential import _open_window
-from bouncy.clocks.gaussian import _derive_plane
+from bouncy.clocks.gaussian import GAUSSIAN, _derive_plane
 from bouncy.targets.contract import flip, flip_cost, resync
 from bouncy.targets.mrf import MRF
-from bouncy.testing.literal import AUGMENTATIONS, BOUNCED, CROSSED, REFRESHED, Path, literal_bps
+from bouncy.testing.literal import BOUNCED, CROSSED, REFRESHED, Path, literal_bps
 from bouncy.testing.statistics import z_test
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.contract import pay
@@ -38,17 +36,14 @@ DIMENSIONS = [1, 2, 3, 7, 64, 200]
 BOUNCES, REFRESHMENTS = 0, 1
 
 
-def find_clocks() -> dict[str, Clock]:
-    modules = [importlib.import_module(f"bouncy.clocks.{m.name}") for m in pkgutil.iter_modules(bouncy.clocks.__path__)]
-    found = [item for module in modules for item in vars(module).values() if isinstance(item, Clock)]
-    return {clock.name: clock for clock in found}
+def of_families(*families: str) -> pytest.MarkDecorator:
+    chosen = [clock for clock in all_clocks() if clock.family in families]
+    return pytest.mark.parametrize("clock", chosen, ids=[f"{clock.family}-{clock.name}" for clock in chosen])
 
 
-CLOCKS = find_clocks()
-every_clock = pytest.mark.parametrize("clock", CLOCKS.values(), ids=CLOCKS)
-every_billiard = pytest.mark.parametrize(
-    "clock", [c for c in CLOCKS.values() if c.name in AUGMENTATIONS], ids=[n for n in CLOCKS if n in AUGMENTATIONS]
-)
+every_clock = of_families("billiard", "trajectory", "scan")
+every_particle = of_families("billiard", "trajectory")
+every_billiard = of_families("billiard")
 
 
 def states(*label: Any, n: int = 1) -> list[NDArray[np.uint64]]:
@@ -81,9 +76,9 @@ def shift_compiled(clock, elapsed):  # type: ignore[no-untyped-def]
 def count_hits(clock, duration, rounds, times, sites, hits, sites_hit):  # type: ignore[no-untyped-def]
     """Run for `rounds` times `duration`, with the origin of time moved after each, and count the hits of each."""
     for k in range(rounds):
-        n = times.size
-        while n == times.size:
-            n = fill(clock, duration, times, sites)
+        reached = False
+        while not reached:
+            n, reached = fill(clock, duration, times, sites)
             hits[k] += n
             for j in range(n):
                 sites_hit[sites[j]] += 1
@@ -93,10 +88,10 @@ def count_hits(clock, duration, rounds, times, sites, hits, sites_hit):  # type:
 def hits_until(running: Any, t_stop: float, capacity: int = 1024, function: Any = fill_compiled) -> Hits:
     """Return all hits of a running clock up to t_stop."""
     blocks: list[Hits] = []
-    n = capacity
-    while n == capacity:
+    reached = False
+    while not reached:
         block = Hits(np.empty(capacity), np.empty(capacity, np.int32))
-        n = function(running, t_stop, *block)
+        n, reached = function(running, t_stop, *block)
         blocks.append(Hits(*(column[:n] for column in block)))
     return Hits(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
 
@@ -266,7 +261,7 @@ def test_stops_leave_no_trace(clock, d, capacity):
 def test_moving_the_origin_of_time_leaves_no_trace(clock, d):
     """Catches a time that `shift` forgets. Runs are short because refreshments multiply differences of rounding."""
     rng = np.random.default_rng([SEED, d])
-    t_end = 100 / clock.hit_rate(d)
+    t_end = min(100 / clock.hit_rate(d), 60.0)
     for label in range(20):
         (state,) = states(clock.name, d, label)
         expected = hits_until(clock.start(d, 0.2, state.copy()), t_end)
@@ -280,7 +275,9 @@ def test_moving_the_origin_of_time_leaves_no_trace(clock, d):
                 shift_compiled(running, stop - origin)
                 origin = stop
         np.testing.assert_array_equal(np.concatenate(sites), expected.sites)
-        np.testing.assert_allclose(np.concatenate(times), expected.times, rtol=1e-9, atol=1e-9)
+        # Each refreshment of a falling particle multiplies differences of rounding more than those of a billiard.
+        atol = 1e-6 if clock.family == "trajectory" else 1e-9
+        np.testing.assert_allclose(np.concatenate(times), expected.times, rtol=1e-9, atol=atol)
 
 
 @pytest.mark.parametrize("d", [1, 7, 64, 500])
@@ -306,7 +303,7 @@ def test_a_restored_state_continues_with_the_same_bytes(clock, d):
 
 
 @pytest.mark.parametrize("d", [1, 3, 64, 500])
-@every_clock
+@every_particle
 def test_a_site_is_at_its_wall_when_it_hits_it(clock, d):
     """Catches hits and positions that tell two different stories, times that go back, and sites behind their wall."""
     (state,) = states(clock.name, d)
@@ -314,7 +311,7 @@ def test_a_site_is_at_its_wall_when_it_hits_it(clock, d):
     times, sites = np.empty(1), np.empty(1, np.int32)
     last = 0.0
     for _ in range(500):
-        assert fill_compiled(running, math.inf, times, sites) == 1
+        assert fill_compiled(running, math.inf, times, sites) == (1, False)
         z, _ = where(running, d, times[0])
         assert z[sites[0]] < 1e-9
         assert np.all(z >= 0)
@@ -391,8 +388,8 @@ def states_visited(clock: Clock, d: int, rate: float, n_hits: int) -> int:
 @pytest.mark.parametrize("d", [4, 6])
 def test_the_gaussian_clock_is_reducible_without_refreshment(d):
     """Catches a lost or doubled hit: in a fixed cyclic order of sites a flat target has exactly 2d reachable states."""
-    assert states_visited(CLOCKS["gaussian"], d, 0.0, 20_000) == 2 * d
-    assert states_visited(CLOCKS["gaussian"], d, 0.3, 20_000) == 2**d
+    assert states_visited(GAUSSIAN, d, 0.0, 20_000) == 2 * d
+    assert states_visited(GAUSSIAN, d, 0.3, 20_000) == 2**d
 
 
 # --- degenerate states ------------------------------------------------------------------------------------------------

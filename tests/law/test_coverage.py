@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import bouncy
+from bouncy.samplers import as_sampler, names
 from bouncy.testing.statistics import coverage_test
 from conftest import base_seed
 
-SAMPLERS = ["bps-gaussian", "bps-exponential"]
+SAMPLERS = sorted(names())
 TARGETS = {
     "weak": bouncy.MRF.random(10, sigma_M=0.1, sigma_r=0.2, seed=1),
     "strong": bouncy.MRF.random(6, sigma_M=0.5, sigma_r=0.5, seed=2),
@@ -20,8 +21,9 @@ def _covered(name: str, sampler: str, replications: int) -> dict[str, np.ndarray
     exact = bouncy.exact(target)
     pairs = np.triu_indices(target.d, 1)
     covered: dict[str, list[np.ndarray]] = {"mean": [], "path_mean": [], "pair_mean": [], "path_pair_mean": []}
+    draws = 500 // as_sampler(sampler).stride
     for k in range(replications):
-        run = bouncy.sample(target, sampler, chains=4, draws=500, warmup=100, seed=base_seed() + k, threads=1)
+        run = bouncy.sample(target, sampler, chains=4, draws=draws, warmup=100, seed=base_seed() + k, threads=1)
         estimates = {
             "mean": run.interval("mean"),
             "path_mean": run.interval("path_mean"),
@@ -34,8 +36,9 @@ def _covered(name: str, sampler: str, replications: int) -> dict[str, np.ndarray
     return {kind: np.array(rows) for kind, rows in covered.items()}
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(
+    ("name", "sampler"), [(t, s) for t in TARGETS for s in SAMPLERS if s.startswith("bps") or t == "weak"]
+)
 def test_intervals_cover(name, sampler):
     """Catches error bars that are too small or too large: 300 runs of each pair, all sites and all pairs.
 

@@ -1,4 +1,4 @@
-"""From any start, the law of the state after a bounded number of sweeps is p(s), with the default refreshment (L3).
+"""From any start, the law of the state after a bounded number of sweeps is p(s), with default settings (L3).
 
 Between refreshments the Gaussian clock tries the sites in a fixed cyclic order, and a flip that costs nothing always
 passes, so targets with ties and near-ties are the ones on which a sampler may stay in a part of the states for ever.
@@ -8,6 +8,7 @@ false-alarm rate is 1e-6 per assertion, and `detect` is the error that an assert
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -18,19 +19,26 @@ from numba import njit
 from numpy.typing import NDArray
 
 from bouncy._random import new_state
-from bouncy.clocks import clocks
-from bouncy.clocks.contract import Clock, fill
+from bouncy.clocks.contract import fill
 from bouncy.clocks.gaussian import GAUSSIAN
 from bouncy.enumeration import exact, states
-from bouncy.samplers.bps import DEFAULT_REFRESHMENT
+from bouncy.samplers import names
+from bouncy.samplers.bps import BPS
+from bouncy.samplers.contract import NotErgodicWarning, Sampler
+from bouncy.samplers.gibbs import Gibbs
+from bouncy.samplers.hmc import HMC
+from bouncy.samplers.metropolis import Metropolis
 from bouncy.targets.mrf import MRF
-from bouncy.testing.replicates import Replicates, overdispersed_starts, replicate, state_numbers
+from bouncy.testing.replicates import PairSet, Replicates, overdispersed_starts, replicate_sampler, state_numbers
 from bouncy.testing.statistics import Outcome, chi_square_test, z_test
 from conftest import base_seed
 
 SEED = base_seed()
 REPLICATES = 20_000
-CLOCKS = clocks()
+# A systematic Metropolis scan is known not to be ergodic on tied targets: it is among the negative controls.
+SAMPLERS = {name: build() for name, build in names().items() if name != "metropolis"}
+SAMPLERS |= {"hmc-half-a-turn": HMC(travel_time=0.5 * math.pi), "gibbs-random": Gibbs("random")}
+SAMPLERS |= {"metropolis-random": Metropolis("random")}
 STARTS = ("all up", "all down", "alternating", "uniform")  # rows k, k + 4, ... of overdispersed_starts
 LAGS = "s_i at time 0 times s_j at the end"
 PAIR_LAGS = "s_i s_j at time 0 times s_i s_j at the end"
@@ -78,23 +86,12 @@ PROBLEMS = {
 }
 
 
-def run_from_all_starts(
-    problem: Problem, clock: Clock, refreshment: float, sweeps: int | None = None
-) -> tuple[NDArray[np.int8], Replicates]:
-    """Return the starts and the replicates of a problem; refreshment is per sweep, as in `BPS`."""
-    d = problem.target.d
-    starts = overdispersed_starts(REPLICATES, d, seed=SEED)
-    sweep_time = clock.sweep_time(d)
-    run = replicate(
-        problem.target,
-        clock,
-        starts,
-        sweep_time=sweep_time,
-        n_sweeps=problem.sweeps if sweeps is None else sweeps,
-        refreshment_rate=refreshment / sweep_time,
-        seed=SEED + 1,
-        pairs="edges" if problem.target.is_sparse else "all",
-    )
+def run_from_all_starts(problem: Problem, sampler: Sampler) -> tuple[NDArray[np.int8], Replicates]:
+    """Return the starts and the replicates of a problem."""
+    starts = overdispersed_starts(REPLICATES, problem.target.d, seed=SEED)
+    pairs: PairSet = "edges" if problem.target.is_sparse else "all"
+    sweeps = -(-problem.sweeps // sampler.stride) * sampler.stride  # whole trajectories of HMC
+    run = replicate_sampler(problem.target, sampler, starts, n_sweeps=sweeps, seed=SEED + 1, pairs=pairs)
     return starts, run
 
 
@@ -122,10 +119,10 @@ def law_outcomes(problem: Problem, starts: NDArray[np.int8], s: NDArray[np.int8]
 
 
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=list(PROBLEMS))
-@pytest.mark.parametrize("clock", CLOCKS.values(), ids=list(CLOCKS))
-def test_law_is_reached_from_every_start(clock: Clock, problem: Problem) -> None:
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=list(SAMPLERS))
+def test_law_is_reached_from_every_start(sampler: Sampler, problem: Problem) -> None:
     """A refreshment that is too rare, or forgets a part of the velocity, leaves the law tied to its start."""
-    starts, run = run_from_all_starts(problem, clock, DEFAULT_REFRESHMENT)
+    starts, run = run_from_all_starts(problem, sampler)
     for outcome in law_outcomes(problem, starts, run.s):
         outcome.check()
     for k in range(len(STARTS)):
@@ -140,8 +137,28 @@ def test_no_refreshment_is_seen(problem: str) -> None:
     Uniform starts stay uniform on a flat target: only the lags of pairs give them away, as each spin by itself is
     turned about often enough.
     """
-    starts, run = run_from_all_starts(PROBLEMS[problem], GAUSSIAN, refreshment=0.0)
-    outcomes = {outcome.test: outcome for outcome in law_outcomes(PROBLEMS[problem], starts, run.s)}
+    with pytest.warns(NotErgodicWarning, match="without refreshment"):
+        sampler = BPS("gaussian", refreshment=0.0)
+    assert_not_ergodic(PROBLEMS[problem], sampler)
+
+
+@pytest.mark.parametrize("problem", ["flat", "torus-3x3-0"])
+def test_whole_turns_are_seen(problem: str) -> None:
+    """Negative control: in a travel time of two turns every free flip is undone, or made, by all sites alike."""
+    with pytest.warns(NotErgodicWarning, match="Add half a turn"):
+        sampler = HMC(travel_time=2 * math.pi)
+    assert_not_ergodic(PROBLEMS[problem], sampler)
+
+
+@pytest.mark.parametrize("problem", ["flat", "torus-3x3-0"])
+def test_systematic_metropolis_is_seen(problem: str) -> None:
+    """Negative control: in a sweep of a systematic Metropolis scan all free flips are made."""
+    assert_not_ergodic(PROBLEMS[problem], Metropolis())
+
+
+def assert_not_ergodic(problem: Problem, sampler: Sampler) -> None:
+    starts, run = run_from_all_starts(problem, sampler)
+    outcomes = {outcome.test: outcome for outcome in law_outcomes(problem, starts, run.s)}
     for start in STARTS[:3]:
         assert abs(outcomes[f"states from {start}"].z) > 20
         assert abs(outcomes[f"pairs from {start}"].z) > 20
@@ -159,7 +176,7 @@ def test_two_d_states_without_refreshment() -> None:
     d = 8
     clock = GAUSSIAN.start(d, 0.0, new_state(np.random.SeedSequence(SEED)))
     times, sites = np.empty(10_000), np.empty(10_000, np.int32)
-    n = compiled_fill(clock, np.inf, times, sites)
+    n, _ = compiled_fill(clock, np.inf, times, sites)
     assert n == times.size
     s = np.ones(d, np.int8)
     seen = set()

@@ -21,18 +21,60 @@ from scipy import special, stats
 from bouncy.clocks.contract import Clock
 from bouncy.clocks.exponential import EXPONENTIAL
 from bouncy.clocks.gaussian import GAUSSIAN
+from bouncy.clocks.harmonic import HARMONIC
+from bouncy.clocks.parabolic import PARABOLIC
+from bouncy.clocks.scans import RANDOM, SYSTEMATIC
 from bouncy.enumeration import Exact, exact, states
 from bouncy.recorders.recorder import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.targets.mrf import MRF
 from bouncy.testing.replicates import PairSet, Replicates, exact_draws, replicate, state_counts
 from bouncy.testing.statistics import chi_square_test, distribution_test, z_test
+from bouncy.tolls.budget import new_budget
+from bouncy.tolls.heat_bath import new_heat_bath
+from bouncy.tolls.kinetic import new_kinetic
 from conftest import base_seed
 
 SEED = base_seed()
 REPLICATES = 300_000
 SWEEP_TIME = 2.0
 REFRESHMENT_RATE = 0.3
-CLOCKS = {"gaussian": GAUSSIAN, "exponential": EXPONENTIAL}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A clock with a toll, and the share of hits at which a flip of cost c passes."""
+
+    clock: Clock
+    new_toll: Any
+    acceptance: Any
+
+
+def metropolis(clock: Clock) -> Rule:
+    return Rule(clock, lambda running, state: new_budget(state), lambda cost: np.minimum(1.0, np.exp(-cost)))
+
+
+def hmc(clock: Clock) -> Rule:
+    """At a wall the kinetic energy is Exp(1), as a budget is: hits with speed v come at a rate proportional to v."""
+    return Rule(clock, lambda running, state: new_kinetic(running.energy), lambda cost: np.minimum(1.0, np.exp(-cost)))
+
+
+def gibbs(clock: Clock) -> Rule:
+    return Rule(clock, lambda running, state: new_heat_bath(state), lambda cost: special.expit(-cost))
+
+
+RULES = {
+    "gaussian": metropolis(GAUSSIAN),
+    "exponential": metropolis(EXPONENTIAL),
+    "hmc-gaussian": hmc(HARMONIC),
+    "hmc-exponential": hmc(PARABOLIC),
+    "gibbs-systematic": gibbs(SYSTEMATIC),
+    "gibbs-random": gibbs(RANDOM),
+    "metropolis-systematic": metropolis(SYSTEMATIC),
+    "metropolis-random": metropolis(RANDOM),
+}
+PARTICLES = [name for name, rule in RULES.items() if rule.clock.family != "scan"]
+BOTH_STORAGES = ("gaussian", "exponential")
+BILLIARD_CLOCKS = [rule.clock for rule in RULES.values() if rule.clock.family == "billiard"]
 TRIANGLE = 0.4 * (1 - np.eye(3))
 MODELS = {
     "one site": (MRF([[0.0]], 0.3), 5),
@@ -45,9 +87,9 @@ MODELS = {
 
 @dataclass(frozen=True)
 class Case:
-    """Replicates of a clock on a target, and what they are compared with."""
+    """Replicates of a sampler on a target, and what they are compared with."""
 
-    clock: Clock
+    rule: Rule
     target: MRF
     rate: float  # refreshments per unit time
     duration: float
@@ -60,8 +102,12 @@ class Case:
         return self.target.d
 
     @property
+    def clock(self) -> Clock:
+        return self.rule.clock
+
+    @property
     def is_gaussian(self) -> bool:
-        return self.clock is GAUSSIAN
+        return self.clock.name == "gaussian"
 
 
 def as_sparse(target: MRF) -> MRF:
@@ -72,21 +118,26 @@ def pairs_for(target: MRF) -> PairSet:
     return "edges" if target.is_sparse else "all"
 
 
-@pytest.fixture(
-    scope="module",
-    params=[(c, m, s) for m in MODELS for c in CLOCKS for s in ("dense", "sparse")],
-    ids=lambda param: "-".join(param).replace(" ", "-"),
-)
+def label(param: tuple[str, ...]) -> str:
+    return "-".join(param).replace(",", "").replace(" ", "-")
+
+
+# Storages are two targets and not two versions of a sampler: one of the samplers is enough for the second of them.
+SMALL = [(r, m, s) for m in MODELS for r in RULES for s in ("dense", "sparse") if s == "dense" or r in BOTH_STORAGES]
+only_particles = pytest.mark.parametrize("small", [p for p in SMALL if p[0] in PARTICLES], indirect=True, ids=label)
+
+
+@pytest.fixture(scope="module", params=SMALL, ids=label)
 def small(request: pytest.FixtureRequest) -> Case:
     """Replicates of small models from exact draws of s, with every recorder of pairs."""
-    clock_name, model, storage = request.param
-    clock = CLOCKS[clock_name]
+    name, model, storage = request.param
+    rule = RULES[name]
     target, n_sweeps = MODELS[model]
     starts = exact_draws(target, REPLICATES, seed=SEED)
     stored = as_sparse(target) if storage == "sparse" else target
     run = replicate(
         stored,
-        clock,
+        rule.clock,
         starts,
         sweep_time=SWEEP_TIME,
         n_sweeps=n_sweeps,
@@ -94,8 +145,9 @@ def small(request: pytest.FixtureRequest) -> Case:
         seed=SEED + 1,
         pairs=pairs_for(stored),
         capacity=4,
+        new_toll=rule.new_toll,
     )
-    return Case(clock, stored, REFRESHMENT_RATE, n_sweeps * SWEEP_TIME, exact(target), starts, run)
+    return Case(rule, stored, REFRESHMENT_RATE, n_sweeps * SWEEP_TIME, exact(target), starts, run)
 
 
 # d, refreshment rate, sweep time, sweeps, replicates: long paths between refreshments; many refreshments and next to
@@ -108,15 +160,11 @@ BILLIARDS = {
 }
 
 
-@pytest.fixture(
-    scope="module",
-    params=[(c, b) for b in BILLIARDS for c in CLOCKS],
-    ids=lambda param: "-".join(param).replace(",", "").replace(" ", "-"),
-)
+@pytest.fixture(scope="module", params=[(r, b) for b in BILLIARDS for r in PARTICLES], ids=label)
 def billiard(request: pytest.FixtureRequest) -> Case:
     """Replicates without couplings, where p(s) is known in any dimension and the clock is as on every other target."""
-    clock_name, name = request.param
-    clock = CLOCKS[clock_name]
+    rule_name, name = request.param
+    rule = RULES[rule_name]
     d, rate, sweep_time, n_sweeps, n = BILLIARDS[name]
     r = np.linspace(-0.6, 0.6, d)
     target = MRF(scipy.sparse.csr_array((d, d)), r)
@@ -124,15 +172,16 @@ def billiard(request: pytest.FixtureRequest) -> Case:
     starts = np.where(np.random.default_rng(SEED).random((n, d)) < p_up, 1, -1).astype(np.int8)
     run = replicate(
         target,
-        clock,
+        rule.clock,
         starts,
         sweep_time=sweep_time,
         n_sweeps=n_sweeps,
         refreshment_rate=rate,
         seed=SEED + 1,
         pairs="edges",
+        new_toll=rule.new_toll,
     )
-    return Case(clock, target, rate, n_sweeps * sweep_time, None, starts, run)
+    return Case(rule, target, rate, n_sweeps * sweep_time, None, starts, run)
 
 
 # --- A: averages over the path ----------------------------------------------------------------------------------------
@@ -212,6 +261,7 @@ def check_distances(case: Case, ks: float, moment: float) -> None:
         z_test((z[:, i] - mean) * (z[:, j] - mean), 0.0, detect=moment, name="covariance of z").check()
 
 
+@only_particles
 def test_distances(small: Case) -> None:
     """A wrong reflection, bounce law or speed moves z away from its law although s stays right."""
     check_distances(small, ks=0.01, moment=0.02)
@@ -230,22 +280,36 @@ def sphere_cdf(d: int) -> Any:
     return lambda x: special.betainc((d - 1) / 2, (d - 1) / 2, np.clip((1 + x) / 2, 0.0, 1.0))
 
 
+def mean_square_speed(case: Case) -> float:
+    """Return E w_i^2: a billiard has speed 1 in all, a trajectory standard normal velocities."""
+    return 1.0 if case.clock.family == "trajectory" else 1 / case.d
+
+
 def check_speeds(case: Case, ks: float, relative: float) -> None:
-    """Compare w with the uniform law on the unit sphere, independent of z."""
+    """Compare w with the uniform law on the unit sphere, or with independent normals, independent of z."""
     z, w, d = case.run.z, case.run.w, case.d
-    np.testing.assert_allclose((w**2).sum(axis=1), 1.0, rtol=0, atol=1e-9)
-    scale = 1 / math.sqrt(d)
-    z_test((w**4).sum(axis=1), 3 / (d + 2), detect=3 / (d + 2) * relative, name="mean of sum w^4").check()
+    square = mean_square_speed(case)
+    scale = math.sqrt(square)
+    if case.clock.family == "billiard":
+        np.testing.assert_allclose((w**2).sum(axis=1), 1.0, rtol=0, atol=1e-9)
+        fourth, cdf = 3 / (d + 2), sphere_cdf(d)
+    else:
+        distribution_test((w**2).sum(axis=1), stats.chi2(d).cdf, detect=ks, name="law of sum w^2").check()
+        fourth, cdf = 3.0 * d, special.ndtr
+    # The fourth powers of normals vary more than those of a vector of length 1.
+    several = 3 if case.clock.family == "trajectory" else 1
+    z_test((w**4).sum(axis=1), fourth, detect=several * fourth * relative, name="mean of sum w^4").check()
     z_test(w, 0.0, detect=scale * relative, name="mean of w").check()
     z_test(w**3, 0.0, detect=4 * scale**3 * relative, name="mean of w^3").check()
     i, j = np.triu_indices(min(d, 5))
-    z_test(w[:, i] * w[:, j], (i == j) / d, detect=1.5 * relative / d, name="covariance of w").check()
+    z_test(w[:, i] * w[:, j], (i == j) * square, detect=1.5 * relative * square, name="covariance of w").check()
     products = (w[:, :5, None] * z[:, None, :5]).reshape(len(w), -1)
     z_test(products, 0.0, detect=2 * scale * relative, name="covariance of w and z").check()
-    if d > 1:
-        distribution_test(w, sphere_cdf(d), detect=ks, name="law of w").check()
+    if case.clock.family == "trajectory" or d > 1:
+        distribution_test(w, cdf, detect=ks, name="law of w").check()
 
 
+@only_particles
 def test_speeds(small: Case) -> None:
     """A velocity off the sphere, or uniform on something else, is seen in its length and its fourth moment."""
     check_speeds(small, ks=0.01, relative=0.02)
@@ -257,23 +321,26 @@ def test_speeds_of_billiard(billiard: Case) -> None:
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
-@pytest.mark.parametrize("clock", CLOCKS.values(), ids=list(CLOCKS))
-def test_refreshment_forgets_the_velocity(clock: Clock, d: int) -> None:
+@pytest.mark.parametrize("name", PARTICLES)
+def test_refreshment_forgets_the_velocity(name: str, d: int) -> None:
     """A refreshment that keeps a component of v, or waits for a bounce, leaves w correlated with its start.
 
     With rate 1000 during 0.01 all but e^-10 of the replicates are refreshed, and next to none meets a wall.
     """
     target = MRF(scipy.sparse.csr_array((d, d)))
     starts = np.ones((100_000, d), np.int8)
+    rule = RULES[name]
     run = replicate(
-        target, clock, starts, sweep_time=0.01, n_sweeps=1, refreshment_rate=1000.0, seed=SEED, pairs="edges"
-    )
+        target, rule.clock, starts, sweep_time=0.01, n_sweeps=1, refreshment_rate=1000.0, seed=SEED, pairs="edges",
+        new_toll=rule.new_toll,
+    )  # fmt: skip
+    square = mean_square_speed(Case(rule, target, 1000.0, 0.01, None, starts, run))
     products = (run.start_w[:, :, None] * run.w[:, None, :]).reshape(len(starts), -1)
-    z_test(products, 0.0, detect=0.04 / d, name="start w times final w").check()
-    z_test((run.start_w * run.w) ** 2, 1 / d**2, detect=0.1 / d**2, name="their squares").check()
+    z_test(products, 0.0, detect=0.04 * square, name="start w times final w").check()
+    z_test((run.start_w * run.w) ** 2, square**2, detect=0.1 * square**2, name="their squares").check()
 
 
-@pytest.mark.parametrize("clock", CLOCKS.values(), ids=list(CLOCKS))
+@pytest.mark.parametrize("clock", BILLIARD_CLOCKS, ids=lambda clock: clock.name)
 def test_refreshments_come_at_their_rate(clock: Clock) -> None:
     """Exponential variates made from a coarse uniform number have a mean that is 0.4 % too small."""
     rate, n = 1000.0, 10_000
@@ -286,6 +353,7 @@ def test_refreshments_come_at_their_rate(clock: Clock) -> None:
 # --- independence of s and the clock ----------------------------------------------------------------------------------
 
 
+@only_particles
 def test_spins_are_independent_of_the_clock(small: Case) -> None:
     """A clock that sees the target, or a flip that moves z, correlates s with (z, w) at a fixed time."""
     assert small.exact is not None
@@ -295,15 +363,23 @@ def test_spins_are_independent_of_the_clock(small: Case) -> None:
     with_z = (s[:, :, None] * run.z[:, None, :]).reshape(len(s), -1)
     with_w = (s[:, :, None] * run.w[:, None, :]).reshape(len(s), -1)
     z_test(with_z, expected, detect=0.03, name="s times z").check()
-    z_test(with_w, 0.0, detect=0.02, name="s times w").check()
+    z_test(with_w, 0.0, detect=0.02 * math.sqrt(small.d * mean_square_speed(small)), name="s times w").check()
 
 
 # --- R: rates of events -----------------------------------------------------------------------------------------------
 
 
 def expected_rates(case: Case) -> tuple[float, float]:
-    """Return hits and bounces per unit time, from m1 = E|v_1| on the unit sphere."""
+    """Return hits and bounces per unit time; those of billiards from m1 = E|v_1| on the unit sphere.
+
+    An oscillator meets its wall every pi. A falling particle is found at its wall with density 1 and meets it with the
+    mean of the speeds towards it, 1 / sqrt(2 pi).
+    """
     d = case.d
+    if case.clock.family == "scan":
+        return d, 0.0
+    if case.clock.family == "trajectory":
+        return (d / math.pi if case.is_gaussian else d / math.sqrt(2 * math.pi)), 0.0
     m1 = math.gamma(d / 2) / (math.sqrt(math.pi) * math.gamma((d + 1) / 2))
     if case.is_gaussian:
         return d * m1 / 2 * math.sqrt(2 / math.pi), 1 / math.sqrt(2 * math.pi)
@@ -315,9 +391,18 @@ def check_rates(case: Case, relative: float) -> None:
     assert case.clock.hit_rate(case.d) == pytest.approx(hits, rel=1e-12)
     assert case.clock.bounce_rate(case.d) == pytest.approx(bounces, rel=1e-12)
     T, events = case.duration, case.run.events
-    z_test(events[:, HITS], hits * T, detect=relative * hits * T, name="hits").check()
-    z_test(events[:, BOUNCES], bounces * T, detect=relative * bounces * T, name="bounces").check()
-    check_refreshments(case)
+    if case.clock is SYSTEMATIC:
+        assert np.all(events[:, HITS] == hits * T)
+    else:
+        z_test(events[:, HITS], hits * T, detect=relative * hits * T, name="hits").check()
+    if case.clock.family == "billiard":
+        z_test(events[:, BOUNCES], bounces * T, detect=relative * bounces * T, name="bounces").check()
+        check_refreshments(case)
+    else:
+        assert not events[:, BOUNCES].any()
+        rate = case.rate if case.clock.family == "trajectory" else 0.0
+        # A trajectory that ends with the run may or may not be counted.
+        assert np.all(np.abs(events[:, REFRESHMENTS] - (rate * T - 0.5)) <= 0.5 + 1e-9)
 
 
 def check_refreshments(case: Case) -> None:
@@ -340,14 +425,16 @@ def test_rates(small: Case) -> None:
     check_rates(small, relative=0.01)
 
 
-@pytest.mark.parametrize("billiard", [(c, b) for b in BILLIARDS if "time" not in b for c in CLOCKS], indirect=True)
+@pytest.mark.parametrize(
+    "billiard", [(r, b) for b in BILLIARDS if "time" not in b for r in PARTICLES], indirect=True, ids=label
+)
 def test_rates_of_billiard(billiard: Case) -> None:
     """Hits or bounces lost in large dimensions, or between refreshments, change their number by 2 %."""
     check_rates(billiard, relative=0.02)
 
 
 def test_flips(small: Case) -> None:
-    """The share of hits that pass is the mean of min(1, e^-cost), as hits come at moments that do not depend on s."""
+    """The share of hits that pass is the mean of the toll's probability: s has its law at every hit."""
     assert small.exact is not None
     assert small.exact.probabilities is not None
     s = states(small.d)
@@ -355,8 +442,8 @@ def test_flips(small: Case) -> None:
     for i in range(small.d):
         flipped = s.copy()
         flipped[:, i] *= -1
-        ratio = np.exp(small.target.log_prob(flipped) - small.target.log_prob(s))
-        acceptance[i] = small.exact.probabilities @ np.minimum(1.0, ratio)
+        cost = small.target.log_prob(s) - small.target.log_prob(flipped)
+        acceptance[i] = small.exact.probabilities @ small.rule.acceptance(cost)
     expected = expected_rates(small)[0] * small.duration * acceptance.mean()
     z_test(small.run.events[:, FLIPS], expected, detect=0.01 * expected, name="flips").check()
 

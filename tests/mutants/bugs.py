@@ -34,6 +34,13 @@ def law(test: str, case: str) -> str:
 
 
 BUDGET = "tolls/budget.py"
+KINETIC = "tolls/kinetic.py"
+HEAT_BATH = "tolls/heat_bath.py"
+HARMONIC = "clocks/harmonic.py"
+PARABOLIC = "clocks/parabolic.py"
+SCANS = "clocks/scans.py"
+HMC = "samplers/hmc.py"
+SAMPLE = "_sample.py"
 RANDOM = "_random.py"
 RECORDER = "recorders/recorder.py"
 KERNEL = "run/kernel.py"
@@ -46,6 +53,10 @@ SPARSE = "targets/sparse.py"
 TRIANGLE = "gaussian-frustrated-triangle-dense"
 SPARSE_TRIANGLE = "gaussian-frustrated-triangle-sparse"
 EXPONENTIAL_TRIANGLE = "exponential-frustrated-triangle-dense"
+HMC_TRIANGLE = "hmc-gaussian-frustrated-triangle-dense"
+HMC_EXPONENTIAL_TRIANGLE = "hmc-exponential-frustrated-triangle-dense"
+GIBBS_TRIANGLE = "gibbs-systematic-frustrated-triangle-dense"
+METROPOLIS_TRIANGLE = "metropolis-systematic-frustrated-triangle-dense"
 
 # The last sweep of a run ends where the particle next meets a wall, and counts the time until then.
 _ONE_HIT_MORE = """\
@@ -194,7 +205,13 @@ BUGS = (
     Bug(
         "7a",
         "stale local field of one neighbour (dense)",
-        (Edit(DENSE, "    for j in range(h.size):\n", "    for j in range(h.size - 1):\n"),),
+        (
+            Edit(
+                DENSE,
+                "    for j in range(h.size):\n        h[j] += change",
+                "    for j in range(h.size - 1):\n        h[j] += change",
+            ),
+        ),
         (law("test_final_state", TRIANGLE),),
     ),
     Bug(
@@ -348,5 +365,152 @@ BUGS = (
             ),
         ),
         ("tests/test_random.py::test_exponential_law",),
+    ),
+    Bug(
+        "20",
+        "HMC: half of the cost taken from the kinetic energy",
+        (Edit(KINETIC, "toll.energy[i] = energy - cost", "toll.energy[i] = energy - 0.5 * cost"),),
+        (law("test_final_state", HMC_TRIANGLE), law("test_final_state", HMC_EXPONENTIAL_TRIANGLE)),
+    ),
+    Bug(
+        "21",
+        "HMC: sign of the cost",
+        (Edit(KINETIC, "toll.energy[i] = energy - cost", "toll.energy[i] = energy + cost"),),
+        (law("test_final_state", HMC_TRIANGLE), law("test_final_state", HMC_EXPONENTIAL_TRIANGLE)),
+    ),
+    Bug(
+        "22",
+        "HMC: speed lost where a wall is refused",
+        (
+            Edit(
+                KINETIC,
+                "    return passed, purse\n",
+                "    else:\n        toll.energy[i] *= 0.9\n    return passed, purse\n",
+            ),
+        ),
+        (law("test_distances", HMC_TRIANGLE), law("test_distances", HMC_EXPONENTIAL_TRIANGLE)),
+    ),
+    Bug(
+        "23",
+        "HMC: position not carried over to the next trajectory",
+        (
+            Edit(
+                HARMONIC,
+                "        _distances(clock, t_end, clock.scratch[0])\n",
+                "        for i in range(phase.size):\n            clock.scratch[0, i] = 0.0\n",
+            ),
+        ),
+        (law("test_distances", HMC_TRIANGLE),),
+    ),
+    Bug(
+        "24a",
+        "HMC: velocity never drawn anew (Gaussian)",
+        (
+            Edit(
+                HARMONIC,
+                "        _distances(clock, t_end, clock.scratch[0])\n        _set_off(clock, t_end)\n",
+                "        position(clock, t_end, clock.scratch[0], clock.scratch[1])\n        launch(clock, t_end)\n",
+            ),
+        ),
+        (law("test_refreshment_forgets_the_velocity", "hmc-gaussian-2"),),
+    ),
+    Bug(
+        "24b",
+        "HMC: velocity never drawn anew (exponential)",
+        (Edit(PARABOLIC, "        _set_off(clock, t)\n", "        launch(clock, t)\n"),),
+        (law("test_refreshment_forgets_the_velocity", "hmc-exponential-2"),),
+    ),
+    Bug(
+        "25",
+        "HMC: travel time an integer multiple of pi, without a warning",
+        (
+            Edit(HMC, "DEFAULT_TRAVEL_TIME = 6.5 * pi", "DEFAULT_TRAVEL_TIME = 6.0 * pi"),
+            Edit(HMC, "_NEAR = 1e-3", "_NEAR = -1.0"),
+        ),
+        ("tests/law/test_ergodic.py::test_law_is_reached_from_every_start[hmc-flat]",),
+    ),
+    Bug(
+        "26",
+        "HMC: a falling site is back after once its speed",
+        (Edit(PARABOLIC, "due[i] += max(2.0 * sqrt(2.0", "due[i] += max(1.0 * sqrt(2.0"),),
+        (law("test_rates", HMC_EXPONENTIAL_TRIANGLE),),
+    ),
+    Bug(
+        "27",
+        "HMC: sites hit in the order of their numbers",
+        (
+            Edit(
+                HARMONIC,
+                "    sort_order(w, clock.site, clock.buckets)\n",
+                "    for i in range(z.size):\n        clock.site[i] = i\n",
+            ),
+        ),
+        ("tests/samplers/test_hmc.py::test_events_are_those_of_the_literal_twin[gaussian-3-2.0]",),
+    ),
+    Bug(
+        "28",
+        "Gibbs: sigmoid of the wrong argument",
+        (Edit(HEAT_BATH, "(1.0 + np.exp(np.arange(", "(1.0 + np.exp(2.0 * np.arange("),),
+        ("tests/samplers/test_scans.py::test_heat_bath_probability[0.5]", law("test_final_state", GIBBS_TRIANGLE)),
+    ),
+    Bug(
+        "29",
+        "Gibbs: all sites drawn given the sweep before",
+        (Edit(KERNEL, "cost = flip_cost(target, s, i)", "cost = recorder.costs[i]"),),
+        (law("test_final_state", GIBBS_TRIANGLE),),
+    ),
+    Bug(
+        "30",
+        "Gibbs: last site never updated",
+        (
+            Edit(
+                SCANS,
+                "sites[n + j] = k + j",
+                "sites[n + j] = (k + j) % max(d - 1, 1)",
+            ),
+        ),
+        ("tests/samplers/test_scans.py::test_every_site_is_updated",),
+    ),
+    Bug(
+        "31",
+        "Metropolis: only accepted states recorded",
+        (
+            Edit(
+                KERNEL,
+                "record_flip(recorder, s, i, times[k])",
+                "record_flip(recorder, s, i, sweep_time * (flips + 1) / (hits + n))",
+            ),
+        ),
+        (law("test_time_averages", METROPOLIS_TRIANGLE),),
+    ),
+    Bug(
+        "32",
+        "chains: the same seed twice",
+        (
+            Edit(
+                SAMPLE,
+                "zip(root.spawn(chains), starts, strict=True)",
+                "zip(root.spawn(1) * chains, starts, strict=True)",
+            ),
+        ),
+        ("tests/run/test_sample.py::test_chains_differ",),
+    ),
+    Bug(
+        "33",
+        "chains: a restored chain goes on with another stream of random numbers",
+        (Edit(BUDGET, '@part("purse", "rng")', '@part("purse")'),),
+        ("tests/run/test_sample.py::test_chain_state_can_be_restored[metropolis]",),
+    ),
+    Bug(
+        "34",
+        "int8 overflow in the sum of spins",
+        (Edit(RECORDER, "            total += s[i]\n", "            total = np.int8(total + s[i])\n"),),
+        ("tests/run/test_sample.py::test_magnetisation_does_not_overflow",),
+    ),
+    Bug(
+        "35",
+        "sums of a batch lost where batches are merged",
+        (Edit(RECORDER, "    merge(recorder.path, n)\n", ""),),
+        ("tests/run/test_sample.py::test_path_averages_equal_those_of_the_event_list[gibbs]",),
     ),
 )

@@ -1,5 +1,6 @@
 """`sample` and `Run`: reproducibility, estimators on the path, bad input, chains that cannot move."""
 
+import contextlib
 import copy
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -14,9 +16,10 @@ import pytest
 import bouncy
 from bouncy._sample import NoFlipWarning
 from bouncy.recorders.recorder import BOUNCES
-from bouncy.samplers.bps import NotErgodicWarning
+from bouncy.samplers import names
+from bouncy.samplers.contract import NotErgodicWarning
 
-SAMPLERS = ["bps-gaussian", "bps-exponential"]
+SAMPLERS = sorted(names())
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +58,30 @@ def test_extended_run_equals_one_long_run(target, sampler, thin):
     assert whole.diagnostics["hits"] == parts.diagnostics["hits"]
 
 
+def test_chains_differ(target):
+    """Catches two chains with the same random numbers: they would agree whatever the target is."""
+    run = bouncy.sample(target, chains=4, draws=50, initial=np.ones(target.d), seed=0)
+    assert len({chain.tobytes() for chain in run.draws}) == 4
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_chain_state_can_be_restored(target, sampler):
+    """Catches a part of the state that is left out of a copy: a restored chain must go on with the same bytes."""
+    from bouncy.recorders.pairs import no_pairs
+    from bouncy.run.chain import Chain
+    from bouncy.samplers import as_sampler
+
+    chain = Chain(target, as_sampler(sampler), np.random.SeedSequence(4), None, slots=8, thin=1, pairs=no_pairs())
+    chain.advance(13)
+    state = chain.state()
+    outcomes = []
+    for _ in range(2):
+        chain.advance(200)
+        outcomes.append((chain.s.tobytes(), chain.recorder.path.tobytes(), chain.recorder.mean.tobytes()))
+        chain.restore(state)
+    assert outcomes[0] == outcomes[1]
+
+
 def test_seed_of_a_run_without_one_repeats_it(target):
     """Catches a run that cannot be repeated because nobody knows its seed."""
     first = bouncy.sample(target, chains=2, draws=20)
@@ -84,19 +111,20 @@ def test_path_averages_equal_those_of_the_event_list(sampler):
     purse = slow.toll.purse[0]
     with np.errstate(over="ignore"):
         for _ in range(sweeps):
-            n = fill(slow.clock, slow.sweep_time, times, sites)
-            previous = 0.0
-            for t, i in [*zip(times[:n], sites[:n], strict=True), (slow.sweep_time, -1)]:
-                integral += slow.s * (t - previous)
-                pairs += np.outer(slow.s, slow.s) * (t - previous)
-                previous = t
-                if i >= 0:
-                    passed, purse = pay(slow.toll, purse, flip_cost(slow.view, slow.s, i), i)
-                    if passed:
-                        flip(slow.view, slow.s, i)
+            previous, reached = 0.0, False
+            while not reached:
+                n, reached = fill(slow.clock, slow.sweep_time, times, sites)
+                hits += n
+                for t, i in [*zip(times[:n], sites[:n], strict=True), *[(slow.sweep_time, -1)] * int(reached)]:
+                    integral += slow.s * (t - previous)
+                    pairs += np.outer(slow.s, slow.s) * (t - previous)
+                    previous = t
+                    if i >= 0:
+                        passed, purse = pay(slow.toll, purse, flip_cost(slow.view, slow.s, i), i)
+                        if passed:
+                            flip(slow.view, slow.s, i)
             shift(slow.clock, slow.sweep_time)
             conditional -= np.tanh(target.r + target.M @ slow.s)
-            hits += n
     assert (fast.s == slow.s).all()
     sums = moments.read_sums([fast])
     total = sweeps * fast.sweep_time
@@ -175,19 +203,24 @@ def test_run_without_a_possible_flip_ends_and_warns(sampler, scale):
 @pytest.mark.parametrize("r", [0.0, 0.7])
 def test_one_spin(sampler, r):
     """Catches code that needs two sites; E[s] = -tanh r."""
-    run = bouncy.sample(bouncy.MRF([[0.0]], r), sampler, draws=2000, seed=1)
+    periodic = sampler == "metropolis" and r == 0.0
+    with pytest.warns(NotErgodicWarning) if periodic else contextlib.nullcontext():
+        run = bouncy.sample(bouncy.MRF([[0.0]], r), sampler, draws=2000, seed=1)
     np.testing.assert_allclose(run.mean, -np.tanh(r), atol=1e-12)
-    z = (run.path_mean + np.tanh(r)) / run.path_mean_se
-    assert abs(z[0]) < 5
+    # A periodic chain has an error bar of zero, or next to nothing.
+    assert abs(run.path_mean[0] + np.tanh(r)) <= 5 * run.path_mean_se[0] + 1e-12
 
 
 def test_rate_scores_are_standard_normal_scores(target):
-    """Catches rates that drift from their closed forms; |z| > 5 has probability 6e-7 for each of the eight."""
+    """Catches rates that drift from their closed forms; |z| > 5 has probability 6e-7 for each."""
     for sampler in SAMPLERS:
         for d in (1, 2, 6, 150):
             report = bouncy.sample(bouncy.MRF.random(d, seed=d), sampler, draws=400, seed=d).diagnostics
             assert abs(report["hit_rate_z"]) < 5
-            assert abs(report["bounce_rate_z"]) < 5
+            if sampler.startswith("bps"):
+                assert abs(report["bounce_rate_z"]) < 5
+            else:
+                assert np.isnan(report["bounce_rate_z"])
 
 
 @pytest.mark.parametrize("draws", [1, 2, 3, 4, 7])
@@ -200,14 +233,17 @@ def test_tiny_runs_say_what_they_do_not_know(target, draws, capsys):
 
 
 def test_rates_are_not_judged_from_a_few_events():
-    """Catches a false alarm about the clock in runs too short to have a rate: 60 runs of one to four sweeps."""
-    flat = bouncy.MRF(np.zeros((6, 6)))
+    """Catches a false alarm about the clock in runs too short to have a rate: 30 runs of each sampler."""
+    nearly_flat = bouncy.MRF(np.zeros((6, 6)), 0.01)
     for sampler in SAMPLERS:
         for seed in range(10):
             for draws in (1, 2, 4):
-                run = bouncy.sample(flat, sampler, chains=1, draws=draws, warmup=0, seed=seed)
-                assert not any("bug" in text for text in run.diagnostics["warnings"])
-                assert any("too few" in text for text in run.diagnostics["warnings"])
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", NotErgodicWarning)  # no flip may be refused in so short a run
+                    run = bouncy.sample(nearly_flat, sampler, chains=1, draws=draws, warmup=0, seed=seed)
+                found = run.diagnostics["warnings"]
+                assert not any("bug" in text for text in found)
+                assert any("too few" in text for text in found) == (run.diagnostics["batches"] < 16)
 
 
 def test_clock_that_never_bounces_is_called_a_bug(target):

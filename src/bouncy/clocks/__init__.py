@@ -1,4 +1,4 @@
-"""Clocks: billiards that say when which spin may flip."""
+"""Clocks: what says when which spin may flip."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ from bouncy._registry import modules
 from bouncy.clocks.contract import Clock
 
 
-def clocks() -> dict[str, Clock]:
-    """Return all clocks by name."""
-    found = (item for module in modules(__name__) for item in vars(module).values() if isinstance(item, Clock))
-    return {clock.name: clock for clock in found}
+def every_clock() -> list[Clock]:
+    """Return all clocks."""
+    return [item for module in modules(__name__) for item in vars(module).values() if isinstance(item, Clock)]
+
+
+def clocks(family: str) -> dict[str, Clock]:
+    """Return the clocks of a family by name."""
+    return {clock.name: clock for clock in every_clock() if clock.family == family}
+
+
+def clock_named(family: str, parameter: str, name: object) -> Clock:
+    """Return the clock that a user's argument names, or say which there are."""
+    known = clocks(family)
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(f"{parameter} is {name!r}; expected one of: {', '.join(sorted(known))}")
+    return known[name]

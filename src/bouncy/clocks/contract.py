@@ -1,7 +1,9 @@
-"""What a clock is: a billiard that says when which wall is hit, and knows nothing of the target.
+"""What a clock is: something that says when which spin may flip, and knows nothing of the target.
 
-To add a clock, add a file here that builds a `Clock` and gives the four functions below for its `NamedTuple` of
-arrays with `implements`. `BPS(name)` finds it by its name.
+There are three families. Billiards (BPS) and trajectories (HMC) are particles that meet the walls y_i = 0 of an
+augmentation; a scan (Gibbs, Metropolis) only counts sites. To add a clock, add a file here that builds a `Clock` and
+gives the four functions below for its `NamedTuple` of arrays with `implements`. Samplers find it by its family and
+name.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, expm1, lgamma, pi, sqrt
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,27 +22,31 @@ from bouncy._dispatch import generic
 
 @dataclass(frozen=True)
 class Clock:
-    """A kind of billiard in the positive orthant, z = |y| and w = sign(y) v.
+    """A kind of clock; for a particle, in the positive orthant of z = |y| and w = sign(y) v.
 
     Attributes
     ----------
+    family : {"billiard", "trajectory", "scan"}
+        What sampler it is for: BPS, HMC, or Gibbs and Metropolis.
     name : str
-        The augmentation it belongs to.
+        The augmentation it belongs to, or the order of its sites.
     allocate : callable
         `allocate(d, refreshment_rate, state)` returns the arrays of a clock that still has to be started. `state` is a
-        generator state which the clock keeps and changes.
+        generator state which the clock keeps and changes. A billiard is refreshed at random times with this rate, a
+        trajectory regularly, a scan never.
     hit_rate, bounce_rate : callable
-        Expected wall hits (all sites) and gradient bounces per unit time at stationarity, as functions of d.
+        Expected hits (all sites) and gradient bounces per unit time at stationarity, as functions of d.
     slow : callable
         `slow(d)` returns the variance, relative to the square of its mean, of the hit rate given what changes only by
         refreshment, and how many refreshments that takes to be forgotten.
     """
 
+    family: Literal["billiard", "trajectory", "scan"]
     name: str
     allocate: Callable[[int, float, NDArray[np.uint64]], Any]
     hit_rate: Callable[[int], float]
-    bounce_rate: Callable[[int], float]
-    slow: Callable[[int], tuple[float, float]]
+    bounce_rate: Callable[[int], float] = lambda d: 0.0
+    slow: Callable[[int], tuple[float, float]] = lambda d: (0.0, 1.0)
 
     def start(self, d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> Any:
         """Return the arrays of a clock at time 0, with (z, w) drawn from their stationary law."""
@@ -69,15 +75,16 @@ def mean_speed(d: int) -> float:
 
 @generic
 def restart(clock):  # type: ignore[no-untyped-def]
-    """Draw (z, w) from their stationary law and set the time to 0."""
+    """Draw the state, for a particle (z, w), from its stationary law and set the time to 0."""
 
 
 @generic
 def fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
-    """Write the next hits up to t_stop into `times` and `sites`, and return how many there are.
+    """Write the next hits up to t_stop into `times` and `sites`; return how many, and whether t_stop is reached.
 
-    Fewer hits than the buffers hold means that the clock has reached t_stop. Where it stops leaves no trace: the hits
-    that follow have the same bytes as if it had not stopped there.
+    When it is called, the tolls of all hits handed over before have been paid: a clock whose hits depend on them hands
+    over no more than it can know. Where it stops leaves no trace: the hits that follow have the same bytes as if it had
+    not stopped there.
     """
 
 
@@ -90,7 +97,8 @@ def shift(clock, elapsed):  # type: ignore[no-untyped-def]
 def position(clock, t, z, w):  # type: ignore[no-untyped-def]
     """Write the distance to each wall and the speed away from it at time t into `z` and `w`.
 
-    The time must lie between the last hit or `t_stop` given to `fill` and the next event.
+    The time must lie between the last hit or `t_stop` given to `fill` and the next event. A clock without a particle
+    writes NaN.
     """
 
 

@@ -88,6 +88,7 @@ def _allocate(d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> Exp
 
 
 EXPONENTIAL = Clock(
+    family="billiard",
     name="exponential",
     allocate=_allocate,
     hit_rate=lambda d: d * mean_speed(d) / 2,
@@ -269,12 +270,12 @@ def _fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
         leg[T_EVENT], leg[SLOPE], leg[BUDGET] = t_event, slope, budget
         count[NEXT_DUE] = k
         if n == capacity:
-            return n
+            return n, False
         t_bounce = t_event + budget / slope if slope > 0.0 else inf
         if t_bounce <= t_end:
             _bounce(clock, t_bounce)
         elif t_end == t_stop:
-            return n
+            return n, True
         elif t_end == leg[T_REFRESH]:
             position(clock, t_end, clock.z, clock.w)
             _new_velocity(clock, t_end)

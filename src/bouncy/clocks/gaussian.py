@@ -79,6 +79,7 @@ def _variance_over_planes(d: int) -> float:
 
 
 GAUSSIAN = Clock(
+    family="billiard",
     name="gaussian",
     allocate=_allocate,
     hit_rate=lambda d: d * mean_speed(d) / 2 * sqrt(2 / pi),
@@ -164,7 +165,7 @@ def _fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
         t_end = min(t_stop, leg[T_REFRESH])
         n = _fill_in_plane(clock, t_end, times, sites, n)
         if n == times.size or t_end == t_stop:
-            return n
+            return n, n < times.size
         _refresh(clock, t_end)
 
 

@@ -28,6 +28,7 @@ SAMPLER_COLOURS = {
     "bps-gaussian": BLUE,
     "bps-exponential": VERMILION,
     "hmc": GREEN,
+    "hmc-exponential": YELLOW,
     "gibbs": ORANGE,
     "metropolis": PURPLE,
     "tempered": SKY_BLUE,

@@ -84,7 +84,7 @@ def trace(
     sampler : str or Sampler
         One whose particle moves on straight lines.
     duration : float
-        In units of the clock's time; `sampler.clock.sweep_time(d)` is one sweep.
+        In units of the clock's time; `sampler.sweep_time(d)` is one sweep.
     seed : int or SeedSequence, optional
     initial : array_like, shape (d,), optional
         Spins to start from; uniformly random ones otherwise.
@@ -98,6 +98,8 @@ def trace(
     True
     """
     sampler = as_sampler(sampler)
+    if sampler.clock.family != "billiard":
+        raise ValueError(f"sampler is {sampler.name!r}, whose particle does not move on straight lines; expected a BPS")
     duration = check_nonnegative("duration", duration)
     start = None if initial is None else check_spins(initial, target.d, "initial").reshape(target.d)
     chain = Chain(target, sampler, as_seed_sequence(seed).spawn(1)[0], start, slots=2, thin=1, pairs=no_pairs())
@@ -174,7 +176,7 @@ def _advance(clock: Any, time: float, t_stop: float) -> tuple[Any, float, int]:
     """
     times, sites = np.empty(1), np.empty(1, np.int32)
     later = copy.deepcopy(clock)
-    hits = fill(later, t_stop, times, sites)
+    hits, _ = fill(later, t_stop, times, sites)
     if (later.count[:2] - clock.count[:2]).sum() > 1:
         return _advance(clock, time, 0.5 * (time + t_stop))
     return (later, float(times[0]), int(sites[0])) if hits else (later, t_stop, -1)

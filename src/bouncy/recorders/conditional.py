@@ -12,21 +12,26 @@ _SATURATED = 40.0
 def conditional_means(costs, s, out):  # type: ignore[no-untyped-def]
     """Write E[s_i | rest] = s_i tanh(c_i / 2) into `out`, c_i the cost of flipping site i.
 
-    tanh(c/2) is 1 - 2/(e^c + 1), with e^c as the 256th power of a Taylor polynomial of degree 7. Unlike a call of the
-    mathematical library this is plain arithmetic, so the loop is vectorised; its absolute error is below 1e-13.
+    `costs` and `out` may be longer than s; what lies beyond is finite in `costs` and of no meaning in `out`.
+
+    tanh(c/2) is (e^c - 1)/(e^c + 1), with e^c as the 16th power of the Pade approximant P(x)/P(-x) of e^x, x = c/16.
+    Unlike a call of the mathematical library this is plain arithmetic, so the loop is vectorised; its absolute error is
+    below 1e-12.
     """
-    for i in range(s.size):
-        x = max(-_SATURATED, min(_SATURATED, costs[i])) * (1.0 / 256.0)
+    for i in range(costs.size):
+        x = max(-_SATURATED, min(_SATURATED, costs[i])) * (1.0 / 16.0)
         x2 = x * x
-        e = ((1.0 + x) + x2 * (1.0 / 2.0 + x * (1.0 / 6.0))) + (x2 * x2) * (
-            (1.0 / 24.0 + x * (1.0 / 120.0)) + x2 * (1.0 / 720.0 + x * (1.0 / 5040.0))
-        )
-        e *= e
-        e *= e
-        e *= e
-        e *= e
-        e *= e
-        e *= e
-        e *= e
-        e *= e
-        out[i] = s[i] * (1.0 - 2.0 / (e + 1.0))
+        even = 1680.0 + x2 * (180.0 + x2)
+        odd = x * (840.0 + 20.0 * x2)
+        up, down = even + odd, even - odd
+        up *= up
+        down *= down
+        up *= up
+        down *= down
+        up *= up
+        down *= down
+        up *= up
+        down *= down
+        out[i] = (up - down) / (up + down)
+    for i in range(s.size):
+        out[i] *= s[i]

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 # A batch shorter than this many autocorrelation times gives an error bar that is too small.
 _BATCH_TIMES = 20
 _SUSPICIOUS_Z = 6.0
-# With fewer batches, or fewer bounces to be expected, nothing can be said about rates.
+# With fewer batches, or fewer events to be expected, nothing can be said about rates.
 _FEWEST_BATCHES = 8
-_FEWEST_BOUNCES = 50
+_FEWEST_EVENTS = 50
+_ROUNDING = 1e-9
 # Error bars from fewer batches than this are rough, and a full run has at least as many.
 _ENOUGH_BATCHES = 16
 # Chains are said to disagree about a site below this probability, divided by the number of sites.
@@ -57,20 +58,25 @@ def rate_scores(run: Run, sums: Sums) -> tuple[float, float]:
     """Return the z-scores of the hit rate and the bounce rate against their closed forms.
 
     The error of the hit rate is that of the batches and, on top, that of quantities which change only by refreshment
-    and may differ from batch to batch less than from run to run. NaN where there is too little to compare.
+    and may differ from batch to batch less than from run to run. NaN where there is too little to compare, or where
+    there are no bounces.
     """
     d, clock = run.target.d, run.sampler.clock
     expected = np.array([clock.hit_rate(d), clock.bounce_rate(d)])
     chains = len(sums.recorders)
-    expected_bounces = expected[1] * sums.sweep_time * sums.sweeps * chains
-    if sums.closed * chains < _FEWEST_BATCHES or expected_bounces < _FEWEST_BOUNCES:
+    # The hits of a billiard are spread evenly only over many bounces.
+    fewest = np.min(expected[expected > 0.0]) * sums.sweep_time * sums.sweeps * chains
+    if sums.closed * chains < _FEWEST_BATCHES or fewest < _FEWEST_EVENTS:
         return np.nan, np.nan
     rates = event_rates(sums)
     slow = clock.slow_variance(d, run.sampler.refreshment * sums.sweeps) / chains
     error = np.hypot(rates.standard_error[[HITS, BOUNCES]], expected * np.sqrt([slow, 0.0]))
+    difference = rates.mean[[HITS, BOUNCES]] - expected
+    # A scan makes the same number of attempts in every batch: what differs then is rounding or a bug.
+    difference[np.abs(difference) < _ROUNDING * expected] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        score = normal_score((rates.mean[[HITS, BOUNCES]] - expected) / error, rates.degrees_of_freedom)
-    return float(score[0]), float(score[1])
+        score = normal_score(np.where(difference == 0.0, 0.0, difference / error), rates.degrees_of_freedom)
+    return float(score[0]), float(score[1]) if expected[1] > 0.0 else np.nan
 
 
 def _scalar(trace: NDArray[np.float64]) -> tuple[float | str, float | str]:
@@ -97,7 +103,7 @@ def _add_sites(report: dict[str, Any], draws: NDArray[np.int8]) -> None:
 
 def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
     """Return what a user should know before believing the error bars, in plain words."""
-    found = []
+    found = run.sampler.remarks(report["hits"], report["flips"])
     if report["flips"] == 0:
         found.append("no flip was accepted: the chains never left their first state after warm-up")
     n_constant = report["constant_sites"].size
@@ -109,7 +115,7 @@ def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
             found.append(f"{who} disagree: R-hat of {name.replace('_', ' ')} is {value:.4g} (want below 1.01)")
     if report["batches"] < _ENOUGH_BATCHES:
         found.append(f"{report['batches']} batches are too few to trust the standard errors; run longer")
-    length = report["batch_sweeps"] / run.thin
+    length = report["batch_sweeps"] / run.sweeps_per_draw
     sizes = [value for name, value in report["ess"].items() if name != "sites" and isinstance(value, float)]
     if sizes:
         needed = _BATCH_TIMES * run.log_prob.size / min(sizes)

@@ -55,7 +55,7 @@ class Run:
         self.sampler = sampler
         self.seed = options["seed"]
         self.warmup = options["warmup"]
-        self.thin = options["thin"]
+        self.thin: int = options["thin"]
         self._keep = options["keep"]
         self._threads = options["threads"]
         self._progress = options["progress"]
@@ -89,7 +89,7 @@ class Run:
     def _run(self, draws: int) -> None:
         """Take more draws, and leave the chains where they are when that fails."""
         self._allocate(draws)
-        run_chains(self._chains, draws * self.thin, self._threads, self._progress, self.sampler.name)
+        run_chains(self._chains, draws * self.sweeps_per_draw, self._threads, self._progress, self.sampler.name)
         self._forget()
 
     def _allocate(self, more: int) -> None:
@@ -111,6 +111,11 @@ class Run:
         """Drop everything that was computed from a shorter run."""
         for name in ("_sums", "_mean", "_path_mean", "_pair_mean", "_path_pair_mean", "diagnostics"):
             self.__dict__.pop(name, None)
+
+    @property
+    def sweeps_per_draw(self) -> int:
+        """Sweeps from one draw to the next."""
+        return self.thin * self.sampler.stride
 
     @property
     def sampling_seconds(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def summary_text(run: Run) -> str:
     rate = report["hits"] / seconds if seconds > 0 else 0.0
     lines = [
         f"{run.sampler.name} on {run.target!r}",
-        f"{chains} chains x {draws} draws, {run.thin} sweep{'s' * (run.thin > 1)} apart, after {run.warmup} sweeps of "
+        f"{chains} chains x {draws} draws, {_sweeps(run.sweeps_per_draw)} apart, after {_sweeps(run.warmup)} of "
         f"warm-up; {seconds:.2f} s CPU, {rate / 1e6:.1f} million attempted flips per second",
         "",
         f"{'site':>8} {'mean':>9} {'se':>9} {'ess':>8} {'rhat':>7}",
@@ -35,15 +35,30 @@ def summary_text(run: Run) -> str:
         if name in report["ess"]:
             lines.append(f"{name.replace('_', ' '):>14}: ess {_number(report['ess'][name], '.0f')}, "
                          f"rhat {_number(report['rhat'][name], '.4f')}")  # fmt: skip
-    lines += [
-        f"{'events':>14}: {report['hits']:,} attempted flips, {report['flips']:,} accepted "
-        f"({report['flips'] / max(report['hits'], 1):.1%}), {report['bounces']:,} bounces, "
-        f"{report['refreshments']:,} refreshments",
-        f"{'clock':>14}: hit rate z = {_number(report['hit_rate_z'], '+.2f')}, "
-        f"bounce rate z = {_number(report['bounce_rate_z'], '+.2f')}",
-    ]
+    lines += [f"{'events':>14}: {_events(report)}", f"{'clock':>14}: {_rates(run)}"]
     lines += [f"{'warning':>14}: {text}" for text in report["warnings"]]
     return "\n".join(lines)
+
+
+def _sweeps(n: int) -> str:
+    return f"{n} sweep{'s' * (n != 1)}"
+
+
+def _events(report: dict[str, Any]) -> str:
+    """Return the numbers of events of those kinds that there are."""
+    accepted = report["flips"] / max(report["hits"], 1)
+    parts = [f"{report['hits']:,} attempted flips", f"{report['flips']:,} accepted ({accepted:.1%})"]
+    parts += [f"{report[kind]:,} {kind}" for kind in ("bounces", "refreshments") if report[kind]]
+    return ", ".join(parts)
+
+
+def _rates(run: Run) -> str:
+    """Return the scores of the rates that the clock has."""
+    report = run.diagnostics
+    text = f"hit rate z = {_number(report['hit_rate_z'], '+.2f')}"
+    if run.sampler.clock.bounce_rate(run.target.d) > 0.0:
+        text += f", bounce rate z = {_number(report['bounce_rate_z'], '+.2f')}"
+    return text
 
 
 def _sites(run: Run) -> list[int]:

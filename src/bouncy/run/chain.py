@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bouncy._compile import kernel
 from bouncy._dispatch import state_arrays
 from bouncy.recorders.pairs import Pairs
-from bouncy.recorders.recorder import FLIPS, new_recorder
+from bouncy.recorders.recorder import CLOSED, new_recorder
 from bouncy.run.kernel import advance
 from bouncy.samplers.contract import Sampler
 from bouncy.targets.contract import Target, resync
@@ -48,10 +48,10 @@ class Chain:
         start_seed, sampler_seed = seed.spawn(2)
         self.s = _random_spins(target.d, start_seed) if start is None else start.copy()
         self.clock, self.toll = sampler.start(target.d, sampler_seed)
-        self.sweep_time = sampler.clock.sweep_time(target.d)
+        self.sweep_time = sampler.sweep_time(target.d)
         self.view = target.view()
         _resync(self.view, self.s)
-        self.recorder = new_recorder(target.d, slots, thin, pairs)
+        self.recorder = new_recorder(target.d, slots, thin * sampler.stride, pairs)
         self.flips_since_resync = np.zeros(1, np.int64)
         self.cpu_seconds = 0.0
         self.sweeps = 0
@@ -75,9 +75,11 @@ class Chain:
             self._times, self._sites, self.sweep_time, sweeps,
         )  # fmt: skip
 
-    def has_flipped(self) -> bool:
-        """Say whether a flip was accepted since the recorder was new."""
-        return bool(self.recorder.events[:, FLIPS].any() or self.recorder.open_events[FLIPS])
+    def events(self) -> NDArray[np.int64]:
+        """Return the numbers of hits, flips, bounces and refreshments since the recorder was new, shape (4,)."""
+        closed = self.recorder.events[: self.recorder.tally[CLOSED]].sum(axis=0)
+        totals: NDArray[np.int64] = np.rint(closed + self.recorder.open_events).astype(np.int64)
+        return totals
 
     def state(self) -> dict[str, Any]:
         """Return a copy of everything that the rest of the run depends on."""

@@ -19,16 +19,15 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
     Everything but `sweep_time` and `n_sweeps` is changed in place; `times` and `sites` are a buffer for hits. Cost: one
     `fill` and one `flip_cost` per hit, one `flip` and one `record_flip` per accepted flip, O(d) per sweep.
     """
-    capacity = times.size
     purse = toll.purse[0]
     events = recorder.open_events
     for _ in range(n_sweeps):
         bounces, refreshments = clock.count[0], clock.count[1]
         hits = 0
         flips = 0
-        n = capacity
-        while n == capacity:
-            n = fill(clock, sweep_time, times, sites)
+        reached = False
+        while not reached:
+            n, reached = fill(clock, sweep_time, times, sites)
             for k in range(n):
                 i = sites[k]
                 cost = flip_cost(target, s, i)

@@ -20,8 +20,6 @@ def as_sampler(sampler: str | Sampler) -> Sampler:
         if sampler not in known:
             raise ValueError(f"sampler is {sampler!r}; known names: {', '.join(sorted(known))}")
         return known[sampler]()
-    if isinstance(sampler, type) or not all(
-        hasattr(sampler, member) for member in ("name", "clock", "refreshment", "start")
-    ):
+    if not isinstance(sampler, Sampler):
         raise TypeError(f"sampler must be a name or a sampler such as bouncy.BPS('gaussian'), got {sampler!r}")
     return sampler

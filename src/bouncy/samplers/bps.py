@@ -11,8 +11,9 @@ import numpy as np
 
 from bouncy._random import new_state
 from bouncy._validation import check_nonnegative
-from bouncy.clocks import clocks
+from bouncy.clocks import clock_named, clocks
 from bouncy.clocks.contract import Clock
+from bouncy.samplers.contract import NotErgodicWarning, Sampler
 from bouncy.tolls.budget import new_budget
 
 DEFAULT_REFRESHMENT = 0.1
@@ -20,12 +21,8 @@ DEFAULT_REFRESHMENT = 0.1
 _MOST_REFRESHMENTS = 1000.0
 
 
-class NotErgodicWarning(UserWarning):
-    """The sampler as configured cannot reach every state of every target."""
-
-
 @dataclass(frozen=True)
-class BPS:
+class BPS(Sampler):
     """Binary bouncy particle sampler.
 
     A particle moves on straight lines through the orthants that stand for the spin states, bounces off the potential
@@ -54,9 +51,7 @@ class BPS:
     refreshment: float = DEFAULT_REFRESHMENT
 
     def __post_init__(self) -> None:
-        known = clocks()
-        if not isinstance(self.augmentation, str) or self.augmentation not in known:
-            raise ValueError(f"augmentation is {self.augmentation!r}; expected one of: {', '.join(sorted(known))}")
+        clock_named("billiard", "augmentation", self.augmentation)
         object.__setattr__(self, "refreshment", check_nonnegative("refreshment", self.refreshment))
         if self.refreshment > _MOST_REFRESHMENTS:
             raise ValueError(
@@ -77,7 +72,7 @@ class BPS:
 
     @property
     def clock(self) -> Clock:
-        return clocks()[self.augmentation]
+        return clocks("billiard")[self.augmentation]
 
     def start(self, d: int, seed: np.random.SeedSequence) -> tuple[Any, Any]:
         """Return a clock and a toll for one chain, each with its own stream of random numbers."""
@@ -86,4 +81,4 @@ class BPS:
         return self.clock.start(d, rate, new_state(clock_seed)), new_budget(new_state(toll_seed))
 
 
-NAMED = {f"bps-{name}": partial(BPS, name) for name in clocks()}
+NAMED = {f"bps-{name}": partial(BPS, name) for name in clocks("billiard")}

@@ -36,9 +36,12 @@ def _flip(view, s, i):  # type: ignore[no-untyped-def]
 
 @implements(resync, DenseFields)
 def _resync(view, s):  # type: ignore[no-untyped-def]
+    h = view.h
+    for j in range(h.size):
+        h[j] = view.r[j]
+    # M is symmetric: adding up its rows is a loop that can be vectorised, unlike sums along them.
     for i in range(s.size):
-        field = view.r[i]
+        spin = float(s[i])
         row = view.M[i]
-        for j in range(s.size):
-            field += row[j] * s[j]
-        view.h[i] = field
+        for j in range(h.size):
+            h[j] += spin * row[j]

@@ -15,15 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import helper, kernel
 from bouncy._dispatch import generic, implements
-from bouncy._random import exponential, new_state
+from bouncy._random import new_state
 from bouncy._validation import as_seed_sequence, check_count, check_nonnegative, check_spins
 from bouncy.clocks.contract import Clock, position, restart
 from bouncy.enumeration import exact, states
 from bouncy.recorders.pairs import AllPairs, EdgePairs, NoPairs, Pairs, all_pairs, edge_pairs, no_pairs
 from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN, SINCE_DRAW, close_batch, new_recorder
 from bouncy.run.kernel import advance
+from bouncy.samplers.contract import Sampler
 from bouncy.targets.contract import Target, resync
 from bouncy.tolls.budget import new_budget
+from bouncy.tolls.contract import renew
 
 PairSet = Literal["none", "edges", "all"]
 
@@ -57,7 +59,7 @@ def replicate(
     seed: Any,
     pairs: PairSet = "none",
     capacity: int = 64,
-    new_toll: Callable[[NDArray[np.uint64]], Any] = new_budget,
+    new_toll: Callable[[Any, NDArray[np.uint64]], Any] = lambda clock, state: new_budget(state),
 ) -> Replicates:
     """Run one replicate per row of `starts` for the time `n_sweeps * sweep_time`.
 
@@ -69,7 +71,7 @@ def replicate(
     seed : int or SeedSequence.
     pairs : which pair averages to keep, numbered as by the recorder of pairs.
     capacity : size of the buffer of hits; a small one makes the clock stop and go on often.
-    new_toll : makes a toll from a generator state.
+    new_toll : makes a toll from the arrays of the clock, which may own what it pays with, and a generator state.
 
     Examples
     --------
@@ -80,17 +82,39 @@ def replicate(
     >>> run.path.shape
     (1000, 3)
     """
+    refreshment_rate = check_nonnegative("refreshment_rate", refreshment_rate)
+    clock_state, toll_state = (new_state(child) for child in as_seed_sequence(seed).spawn(2))
+    running = clock.start(target.d, refreshment_rate, clock_state)
+    return _replicate(target, running, new_toll(running, toll_state), starts, sweep_time, n_sweeps, pairs, capacity)
+
+
+def replicate_sampler(
+    target: Target, sampler: Sampler, starts: ArrayLike, *, n_sweeps: int, seed: Any, pairs: PairSet = "none"
+) -> Replicates:
+    """Run one replicate per row of `starts` with a sampler as a user would; the arguments are those of `replicate`."""
+    running, toll = sampler.start(target.d, as_seed_sequence(seed))
+    return _replicate(target, running, toll, starts, sampler.sweep_time(target.d), n_sweeps, pairs, capacity=64)
+
+
+def _replicate(
+    target: Target,
+    running: Any,
+    toll: Any,
+    starts: ArrayLike,
+    sweep_time: float,
+    n_sweeps: int,
+    pairs: PairSet,
+    capacity: int,
+) -> Replicates:
     d = target.d
     spins = check_spins(starts, d, "starts").reshape(-1, d)
     n_sweeps = check_count("n_sweeps", n_sweeps)
     sweep_time = check_nonnegative("sweep_time", sweep_time)
-    refreshment_rate = check_nonnegative("refreshment_rate", refreshment_rate)
-    clock_state, toll_state = (new_state(child) for child in as_seed_sequence(seed).spawn(2))
     recorded_pairs, n_pairs = _pairs(target, pairs)
     out = _allocate(spins.shape[0], d, n_pairs)
     _run(
-        clock.start(d, refreshment_rate, clock_state),
-        new_toll(toll_state),
+        running,
+        toll,
         target.view(),
         new_recorder(d, _SLOTS, 1, recorded_pairs),
         np.empty(d, np.int8),
@@ -173,7 +197,7 @@ def _run(clock, toll, target, recorder, s, flips_since_resync, times, sites, swe
         resync(target, s)
         flips_since_resync[0] = 0
         restart(clock)
-        toll.purse[0] = exponential(toll.rng)
+        renew(toll)
         tally[LENGTH] = 1
         tally[CLOSED] = 0
         tally[SINCE_DRAW] = 0

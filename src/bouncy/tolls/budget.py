@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bouncy._compile import kernel
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential
-from bouncy.tolls.contract import pay
+from bouncy.tolls.contract import pay, renew
 
 
 @part("purse", "rng")
@@ -28,7 +28,7 @@ class Budget(NamedTuple):
 def new_budget(state: NDArray[np.uint64]) -> Budget:
     """Return a full budget that draws from `state`."""
     toll = Budget(np.zeros(1), state)
-    _draw(toll)
+    _renew_budget(toll)
     return toll
 
 
@@ -39,6 +39,11 @@ def _pay(toll, purse, cost, i):  # type: ignore[no-untyped-def]
     return False, exponential(toll.rng)
 
 
-@kernel
-def _draw(toll):  # type: ignore[no-untyped-def]
+@implements(renew, Budget)
+def _renew(toll):  # type: ignore[no-untyped-def]
     toll.purse[0] = exponential(toll.rng)
+
+
+@kernel
+def _renew_budget(toll):  # type: ignore[no-untyped-def]
+    renew(toll)

@@ -11,3 +11,8 @@ def pay(toll, purse, cost, i):  # type: ignore[no-untyped-def]
 
     The purse is one number that the loop keeps in a register between hits and saves in `toll.purse[0]`.
     """
+
+
+@generic
+def renew(toll):  # type: ignore[no-untyped-def]
+    """Draw what the toll keeps from its stationary law, independently of the past."""

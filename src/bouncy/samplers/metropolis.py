@@ -1,0 +1,69 @@
+"""Single-flip Metropolis sampling: a scan as clock, an exponential budget as toll."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bouncy._random import new_state
+from bouncy.clocks import clock_named, clocks
+from bouncy.clocks.contract import Clock
+from bouncy.samplers.contract import Sampler
+from bouncy.tolls.budget import new_budget
+
+
+@dataclass(frozen=True)
+class Metropolis(Sampler):
+    """Metropolis sampler: attempts to flip one spin after the other, with probability min(1, e^-cost).
+
+    Parameters
+    ----------
+    scan : {"systematic", "random"}
+        Whether sites come in turn, or each at the times of its own Poisson process, on average d of them per sweep.
+
+    Notes
+    -----
+    With sites in turn the sampler is not ergodic on every target, because a flip that costs nothing is always
+    accepted. On a flat target it is periodic: every sweep turns all spins over, and only two states are seen at the
+    ends of sweeps. Targets with many ties, such as a lattice without field, can keep it in a part of the states. A run
+    in which every attempted flip was accepted gives a `NotErgodicWarning`; `scan="random"`, "gibbs" and BPS have no
+    such weakness.
+
+    Examples
+    --------
+    >>> import bouncy
+    >>> bouncy.Metropolis().name
+    'metropolis'
+    """
+
+    scan: str = "systematic"
+
+    def __post_init__(self) -> None:
+        clock_named("scan", "scan", self.scan)
+
+    @property
+    def name(self) -> str:
+        return "metropolis" if self.scan == "systematic" else f"metropolis-{self.scan}"
+
+    @property
+    def clock(self) -> Clock:
+        return clocks("scan")[self.scan]
+
+    def start(self, d: int, seed: np.random.SeedSequence) -> tuple[Any, Any]:
+        """Return a clock and a toll for one chain, each with its own stream of random numbers."""
+        clock_seed, toll_seed = seed.spawn(2)
+        return self.clock.start(d, 0.0, new_state(clock_seed)), new_budget(new_state(toll_seed))
+
+    def remarks(self, hits: int, flips: int) -> list[str]:
+        """Warn of a target on which sites in turn are periodic."""
+        if self.scan != "systematic" or flips < hits or hits == 0:
+            return []
+        return [
+            "every attempted flip was accepted: on a flat target a systematic Metropolis scan is periodic and visits "
+            "few states; use Metropolis(scan='random'), 'gibbs' or 'bps-gaussian'"
+        ]
+
+
+NAMED = {"metropolis": Metropolis}

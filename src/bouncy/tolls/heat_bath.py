@@ -1,0 +1,51 @@
+"""The toll of Gibbs sampling: a flip of cost c passes with probability 1 / (1 + e^c), whatever was paid before."""
+
+from __future__ import annotations
+
+from math import exp
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._dispatch import implements, part
+from bouncy._random import uniform
+from bouncy.tolls.contract import pay, renew
+
+
+@part("rng")
+class HeatBath(NamedTuple):
+    """The generator that decides."""
+
+    rng: NDArray[np.uint64]  # (4,)
+    purse: NDArray[np.float64]  # (1,) not used
+
+
+def new_heat_bath(state: NDArray[np.uint64]) -> HeatBath:
+    """Return a toll that draws from `state`."""
+    return HeatBath(state, np.zeros(1))
+
+
+# The probability at equally spaced costs: between two of them it lies between its values there, so that 99 in 100
+# decisions need no exponential function.
+_CELLS_PER_UNIT = 16.0
+_LARGEST = 8.0
+# One cell more than there are costs for: the last of them may be rounded up into it.
+_PROBABILITY = 1.0 / (1.0 + np.exp(np.arange(-_LARGEST, _LARGEST + 1.5 / _CELLS_PER_UNIT, 1.0 / _CELLS_PER_UNIT)))
+
+
+@implements(pay, HeatBath)
+def _pay(toll, purse, cost, i):  # type: ignore[no-untyped-def]
+    u = uniform(toll.rng)
+    if -_LARGEST <= cost < _LARGEST:
+        cell = np.uint64((cost + _LARGEST) * _CELLS_PER_UNIT)
+        if u >= _PROBABILITY[cell]:
+            return False, purse
+        if u < _PROBABILITY[cell + np.uint64(1)]:
+            return True, purse
+    return u * (1.0 + exp(cost)) < 1.0, purse
+
+
+@implements(renew, HeatBath)
+def _renew(toll):  # type: ignore[no-untyped-def]
+    pass
