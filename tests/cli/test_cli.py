@@ -62,7 +62,7 @@ def test_help_lists_the_commands_found_in_files(invoke):
     result = invoke("--help")
     assert result.exit_code == 0
     listed = [line.split()[0] for line in result.output.partition("Commands:\n")[2].splitlines()]
-    assert listed == ["warmup"]
+    assert listed == ["reproduce", "warmup"]
 
 
 def test_help_does_not_import_numba():

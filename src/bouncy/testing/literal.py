@@ -13,9 +13,10 @@ then one budget per bounce, and direction, time, budget per refreshment.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -116,28 +117,35 @@ def literal_bps(
     >>> path.kind.shape
     (5,)
     """
+    particle = new_particle(
+        M,
+        r,
+        augmentation,
+        clock_state=clock_state,
+        toll_state=toll_state,
+        refreshment_rate=refreshment_rate,
+        start=start,
+    )
+    return follow(advance_compiled if compiled else advance, particle, events, duration)
+
+
+def follow(step: Callable[..., int], particle: Any, events: int | None, duration: float | None) -> Path:
+    """Move a particle by `step`, an `advance` of this package, for a number of events or for a time.
+
+    The particle is changed in place; its `now[T]` is the time.
+    """
     if (events is None) == (duration is None):
         raise ValueError(f"got events={events} and duration={duration}; expected exactly one of the two")
-    # Sums of 64-bit integers are meant to wrap around, of which NumPy warns in interpreted code.
-    with np.errstate(over="ignore"):
-        particle = new_particle(
-            M,
-            r,
-            augmentation,
-            clock_state=clock_state,
-            toll_state=toll_state,
-            refreshment_rate=refreshment_rate,
-            start=start,
-        )
-        step = advance_compiled if compiled else advance
-        blocks = []
-        full = True
-        while full:
-            size = _BLOCK if events is None else events
-            block = np.empty(size, np.int8), np.empty(size), np.empty(size, np.int32)
+    blocks = []
+    full = True
+    while full:
+        size = _BLOCK if events is None else events
+        block = np.empty(size, np.int8), np.empty(size), np.empty(size, np.int32)
+        # Sums of 64-bit integers are meant to wrap around, of which NumPy warns in interpreted code.
+        with np.errstate(over="ignore"):
             n = step(particle, inf if duration is None else duration, *block)
-            blocks.append(tuple(column[:n] for column in block))
-            full = events is None and n == size
+        blocks.append(tuple(column[:n] for column in block))
+        full = events is None and n == size
     kind, time, site = (np.concatenate(column) for column in zip(*blocks, strict=True))
     return Path(kind, time, site, particle.y, particle.v, particle.s, float(particle.now[T]))
 
@@ -153,13 +161,8 @@ def new_particle(
     start: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
 ) -> Particle:
     """Return a particle at time 0, ready for `advance`; the arguments are those of `literal_bps`."""
-    r = np.array(r, np.float64)
+    M, r = read_model(M, r)
     d = r.size
-    M = np.zeros((0, 0)) if M is None else np.array(M, np.float64)
-    if r.shape != (d,) or d == 0 or M.shape not in ((d, d), (0, 0)):
-        raise ValueError(f"M has shape {M.shape} and r {r.shape}; expected (d, d) and (d,) with d >= 1")
-    if augmentation not in AUGMENTATIONS:
-        raise ValueError(f"got augmentation {augmentation!r}; expected one of {AUGMENTATIONS}")
     if not 0 <= refreshment_rate < inf:
         raise ValueError(f"refreshment_rate is {refreshment_rate}; expected a finite number >= 0")
     particle = Particle(
@@ -173,12 +176,12 @@ def new_particle(
         toll_rng=clock_state if toll_state is None else toll_state,
         field=np.empty(d),
         refreshment_rate=float(refreshment_rate),
-        gaussian=augmentation == "gaussian",
+        gaussian=is_gaussian(augmentation),
         two_purses=toll_state is not None,
     )
     with np.errstate(over="ignore"):
         if start is None:
-            _draw_position(particle)
+            draw_position(clock_state, particle.gaussian, particle.s, particle.y)
             _draw_velocity(particle)
         else:
             particle.y[:], particle.v[:], particle.s[:] = start
@@ -186,14 +189,31 @@ def new_particle(
     return particle
 
 
-def _draw_position(particle: Particle) -> None:
-    """Draw |y_i| from the half-normal or exponential law, on the side s_i."""
-    if particle.gaussian:
-        fill_normal(particle.clock_rng, particle.y)
+def read_model(M: ArrayLike | None, r: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return copies of M and r, with M of shape (0, 0) where there are no couplings."""
+    r = np.array(r, np.float64)
+    d = r.size
+    M = np.zeros((0, 0)) if M is None else np.array(M, np.float64)
+    if r.shape != (d,) or d == 0 or M.shape not in ((d, d), (0, 0)):
+        raise ValueError(f"M has shape {M.shape} and r {r.shape}; expected (d, d) and (d,) with d >= 1")
+    return M, r
+
+
+def is_gaussian(augmentation: str) -> bool:
+    """Say which of the two augmentations is meant."""
+    if augmentation not in AUGMENTATIONS:
+        raise ValueError(f"got augmentation {augmentation!r}; expected one of {AUGMENTATIONS}")
+    return augmentation == "gaussian"
+
+
+def draw_position(state: NDArray[np.uint64], gaussian: bool, s: NDArray[np.int8], y: NDArray[np.float64]) -> None:
+    """Fill y, (d,), with |y_i| from the half-normal or exponential law, on the side s_i."""
+    if gaussian:
+        fill_normal(state, y)
     else:
-        for i in range(particle.y.size):
-            particle.y[i] = exponential(particle.clock_rng)
-    particle.y[:] = particle.s * abs(particle.y)
+        for i in range(y.size):
+            y[i] = exponential(state)
+    y[:] = s * abs(y)
 
 
 def _begin(particle: Particle) -> None:
@@ -213,13 +233,13 @@ def advance(particle, t_stop, kinds, times, sites):  # type: ignore[no-untyped-d
     now = particle.now
     n = 0
     while n < times.size:
-        wall, until_wall = _next_wall(particle.y, particle.v, particle.s)
-        slope = _slope(particle)
-        until_bounce = _time_to_spend(now[BUDGET], slope, particle.gaussian)
+        wall, until_wall = next_wall(particle.y, particle.v, particle.s)
+        slope = slope_of_potential(particle)
+        until_bounce = time_to_spend(now[BUDGET], slope, particle.gaussian)
         until_refreshment = now[T_REFRESH] - now[T]
         until_stop = t_stop - now[T]
         dt = min(until_wall, until_bounce, until_refreshment, until_stop)
-        _move(particle, dt, slope)
+        move(particle, dt, slope)
         if dt == until_stop:
             now[T] = t_stop
             return n
@@ -228,7 +248,7 @@ def advance(particle, t_stop, kinds, times, sites):  # type: ignore[no-untyped-d
             kinds[n] = _meet_wall(particle, wall)
             sites[n] = wall
         elif dt == until_bounce:
-            kinds[n] = _bounce(particle)
+            kinds[n] = bounce(particle)
         else:
             kinds[n] = _refresh(particle)
         times[n] = now[T]
@@ -237,7 +257,7 @@ def advance(particle, t_stop, kinds, times, sites):  # type: ignore[no-untyped-d
 
 
 @helper
-def _next_wall(y, v, s):  # type: ignore[no-untyped-def]
+def next_wall(y, v, s):  # type: ignore[no-untyped-def]
     """Return the wall that is met first, t_i = -y_i / v_i, and the time until then; -1 and inf without any."""
     wall, until_wall = -1, inf
     for i in range(y.size):
@@ -250,7 +270,7 @@ def _next_wall(y, v, s):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _time_to_spend(budget, slope, gaussian):  # type: ignore[no-untyped-def]
+def time_to_spend(budget, slope, gaussian):  # type: ignore[no-untyped-def]
     """Return the time t at which climbing has spent the budget: the integral of [v.grad U]_+ over (0, t) equals it.
 
     In the Gaussian case v.grad U = v.y grows at rate |v|^2 = 1: the budget is spent where it is sqrt([v.y]_+^2 + 2E).
@@ -274,7 +294,7 @@ def _climb(dt, slope, gaussian):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _move(particle, dt, slope):  # type: ignore[no-untyped-def]
+def move(particle, dt, slope):  # type: ignore[no-untyped-def]
     """Move along the ray for a time dt and pay for the climb."""
     y, v, now = particle.y, particle.v, particle.now
     for i in range(y.size):
@@ -285,20 +305,38 @@ def _move(particle, dt, slope):  # type: ignore[no-untyped-def]
 
 @helper
 def _meet_wall(particle, i):  # type: ignore[no-untyped-def]
-    """Cross the wall of site i if the purse covers its height, else invert v_i and draw a new budget."""
-    s, v, now = particle.s, particle.v, particle.now
-    purse = WALL_BUDGET if particle.two_purses else BUDGET
+    """Cross the wall of site i if the purse covers its height, else invert v_i."""
+    s, v = particle.s, particle.v
     particle.y[i] = 0.0
     before = log_likelihood(particle.M, particle.r, s, particle.field)
     s[i] = -s[i]
     height = before - log_likelihood(particle.M, particle.r, s, particle.field)
-    if height < now[purse]:
-        now[purse] -= max(height, 0.0)
+    if pay(particle, height):
         return CROSSED
     s[i] = -s[i]
     v[i] = -v[i]
-    now[purse] = exponential(particle.toll_rng)
     return REFUSED
+
+
+@helper
+def pay(particle, height):  # type: ignore[no-untyped-def]
+    """Pay for a wall and return True, or draw a new budget and return False where the purse does not cover it."""
+    now = particle.now
+    purse = WALL_BUDGET if particle.two_purses else BUDGET
+    if height < now[purse]:
+        now[purse] -= max(height, 0.0)
+        return True
+    now[purse] = exponential(particle.toll_rng)
+    return False
+
+
+@helper
+def flip_cost(M, r, s, i):  # type: ignore[no-untyped-def]
+    """Return log p(s) - log p(s flipped at i) = -2 s_i (r_i + M_i.s) by one row of M, O(d); M may be (0, 0)."""
+    field = r[i]
+    for j in range(M.shape[1]):
+        field += M[i, j] * s[j]
+    return -2.0 * s[i] * field
 
 
 @helper
@@ -317,10 +355,10 @@ def log_likelihood(M, r, s, field):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _bounce(particle):  # type: ignore[no-untyped-def]
+def bounce(particle):  # type: ignore[no-untyped-def]
     """Reflect off the gradient, v_r = v - 2 (v.g) g / |g|^2, and draw a new budget."""
     v = particle.v
-    slope = _slope(particle)
+    slope = slope_of_potential(particle)
     square = 0.0
     for i in range(v.size):
         square += _gradient(particle, i) ** 2
@@ -337,7 +375,7 @@ def _gradient(particle, i):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _slope(particle):  # type: ignore[no-untyped-def]
+def slope_of_potential(particle):  # type: ignore[no-untyped-def]
     """Return v.grad U."""
     slope = 0.0
     for i in range(particle.v.size):

@@ -1,0 +1,186 @@
+"""Medians, quartiles and ratios of the errors that were measured.
+
+A *cell* is one setting of the model, a *bar* is one way to estimate: edition, sampler and estimator. All bars of a
+cell see the same model in the same run, so they are compared run by run.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy.experiments.labels import ESTIMATORS, PLAIN, SAMPLERS
+
+if TYPE_CHECKING:
+    from bouncy.experiments.table import Row
+
+RESAMPLES = 10_000
+LEVEL = 0.95
+_SEED = 1711
+
+# With fewer runs even a sampler that wins all of them is not ahead at the 95 % level: 2 * 2^-5 > 0.05.
+FEWEST_RUNS = 6
+
+Errors = Mapping[int, float]
+"""The squared error of a bar, by run."""
+
+
+class Cell(NamedTuple):
+    """One setting of the model."""
+
+    figure: str
+    sigma_M: float
+    sigma_r: float
+
+
+class Bar(NamedTuple):
+    """One way to estimate: a chain, and what is read out of it."""
+
+    edition: str
+    sampler: str
+    estimator: str
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is the sampler's plain estimator."""
+        return self.estimator == PLAIN[self.sampler]
+
+
+PAPER = ("bps-exponential", "bps-gaussian", "hmc")
+"""The samplers of the paper; their plain estimators are those of the paper."""
+
+
+class Summary(NamedTuple):
+    """Median and quartiles over runs."""
+
+    median: float
+    low: float
+    high: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A ratio of medians with its 95 % bootstrap interval.
+
+    Attributes
+    ----------
+    value, low, high : float
+        The ratio and the interval.
+    runs : int
+        Over how many runs.
+    """
+
+    value: float
+    low: float
+    high: float
+    runs: int
+
+    @property
+    def side(self) -> int:
+        """+1 if the interval lies above 1, -1 if below, 0 if it does not or if there are too few runs to say."""
+        if self.runs < FEWEST_RUNS:
+            return 0
+        return int(self.low > 1) - int(self.high < 1)
+
+
+def group(rows: Iterable[Row]) -> dict[Cell, dict[Bar, dict[int, float]]]:
+    """Return the errors by cell, bar and run; cells ascend, bars are in the order of the figures."""
+    grouped: dict[Cell, dict[Bar, dict[int, float]]] = {}
+    for row in rows:
+        cell, bar = Cell(row.figure, row.sigma_M, row.sigma_r), Bar(row.edition, row.sampler, row.estimator)
+        grouped.setdefault(cell, {}).setdefault(bar, {})[row.run] = row.mse
+    return {cell: {bar: grouped[cell][bar] for bar in sorted(grouped[cell], key=_order)} for cell in sorted(grouped)}
+
+
+def _order(bar: Bar) -> tuple[bool, int, bool, int]:
+    """Published first; then by sampler; the plain estimator of a sampler before its others."""
+    return (
+        bar.edition != "published",
+        list(SAMPLERS).index(bar.sampler),
+        not bar.plain,
+        list(ESTIMATORS).index(bar.estimator),
+    )
+
+
+def paper_bars(edition: str) -> list[Bar]:
+    """Return the bars of the paper in one edition: its three samplers, read out as in the paper."""
+    return [Bar(edition, sampler, PLAIN[sampler]) for sampler in PAPER]
+
+
+def summarise(errors: Errors) -> Summary:
+    """Return median and quartiles over runs."""
+    low, median, high = np.quantile(list(errors.values()), [0.25, 0.5, 0.75])
+    return Summary(float(median), float(low), float(high), len(errors))
+
+
+def compare(errors: Errors, rivals: Sequence[Errors], resamples: int = RESAMPLES) -> Ratio | None:
+    """Return how far the best rival is behind: (smallest median of the rivals) / (median), with its interval.
+
+    The interval is the percentile bootstrap over runs: each resample draws runs with replacement, the same for all,
+    and takes the best rival anew, so that the choice among rivals is part of the uncertainty. Only runs that all have
+    are used; None without one.
+
+    Parameters
+    ----------
+    errors : squared errors by run, below the line.
+    rivals : one or more, above the line.
+    resamples : number of bootstrap resamples.
+    """
+    common = sorted(set(errors).intersection(*rivals))
+    if not common:
+        return None
+    bottom = np.array([errors[run] for run in common])
+    top = np.array([[rival[run] for run in common] for rival in rivals])
+    value = _divide(np.median(top, axis=1).min(), np.median(bottom))
+    best = np.min([_resample_median(rival, resamples) for rival in top], axis=0)
+    ratios = _divide(best, _resample_median(bottom, resamples))
+    # Order statistics, not interpolation: some ratios may be infinite.
+    low, high = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
+    return Ratio(float(value), float(low), float(high), len(common))
+
+
+def _resample_median(values: NDArray[np.float64], resamples: int) -> NDArray[np.float64]:
+    """Return the median of each resample, shape (resamples,), found by counting from the smallest value."""
+    if np.isnan(values).any():
+        return np.full(resamples, np.nan)
+    runs, order = len(values), np.argsort(values)
+    counted = np.cumsum(_draw_resamples(runs, resamples)[order], axis=0, dtype=np.uint16)
+    low, high = (values[order][(counted <= k).sum(axis=0)] for k in ((runs - 1) // 2, runs // 2))
+    medians: NDArray[np.float64] = (low + high) / 2
+    return medians
+
+
+@functools.lru_cache(maxsize=8)
+def _draw_resamples(runs: int, resamples: int) -> NDArray[np.uint16]:
+    """Return how often each run is in each resample, shape (runs, resamples): the same for every comparison."""
+    counts = np.random.default_rng(_SEED).multinomial(runs, np.full(runs, 1 / runs), size=resamples)
+    return np.ascontiguousarray(counts.T, dtype=np.uint16)
+
+
+def _divide(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return top / bottom; two errors of 0 are a tie."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((top == 0) & (bottom == 0), 1.0, np.divide(top, bottom))
+
+
+class Winner(NamedTuple):
+    """The bar with the smallest median, and how far the next is behind; None if there is no other."""
+
+    bar: Bar
+    second: Bar | None
+    lead: Ratio | None
+
+
+def find_winner(bars: Mapping[Bar, Errors]) -> Winner:
+    """Return the bar with the smallest median over runs, and the lead over the best of the others."""
+    ranked = sorted(bars, key=lambda bar: summarise(bars[bar]).median)
+    if len(ranked) == 1:
+        return Winner(ranked[0], None, None)
+    lead = compare(bars[ranked[0]], [bars[bar] for bar in ranked[1:]])
+    return Winner(ranked[0], ranked[1], lead)

@@ -1,0 +1,241 @@
+"""The claims of the paper, and whether a rerun bears them out.
+
+A claim names a winner among the paper's three samplers in some cells. In each cell the smallest median error of the
+two others is divided by that of the winner: above 1 the claim holds there. It counts only if the whole 95 % interval
+of that ratio lies on one side of 1. Doubt is never resolved in favour of the paper: a claim reproduces only if it
+holds in every cell it speaks of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from bouncy.experiments.analysis import PAPER, Bar, Cell, Errors, Ratio, compare, group, paper_bars, summarise
+from bouncy.experiments.labels import EDITIONS, PLAIN, name_cells, show_ratio
+
+if TYPE_CHECKING:
+    from bouncy.experiments.settings import Settings
+    from bouncy.experiments.table import Row
+
+Word = Literal["reproduces", "reproduces in part", "undecided", "does not reproduce", "not measured"]
+Outcome = Literal["holds", "undecided", "fails", "not measured"]
+Measured = Mapping[Cell, Mapping[Bar, Errors]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The claimed winner against its best rival in one cell.
+
+    Attributes
+    ----------
+    cell : Cell
+    winner : str
+        The sampler that should be better.
+    rival : str or None
+        The other sampler with the smallest median; None if the cell was not measured.
+    ratio : Ratio or None
+        Error of the best rival over that of the winner; above 1 if the claim holds here.
+    judged : bool
+        Whether the verdict depends on this cell; others are shown beside.
+    """
+
+    cell: Cell
+    winner: str
+    rival: str | None
+    ratio: Ratio | None
+    judged: bool = True
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether the claim holds in this cell."""
+        if self.ratio is None:
+            return "not measured"
+        if self.ratio.side == 0:
+            return "undecided"
+        return "holds" if self.ratio.side > 0 else "fails"
+
+    @property
+    def better(self) -> str | None:
+        """The sampler that is better in this cell; None if that is not known."""
+        return {"holds": self.winner, "fails": self.rival}.get(self.outcome)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim in one edition.
+
+    Attributes
+    ----------
+    number : int
+        Of the claim, from 1.
+    claim : str
+        The claim in words.
+    edition : str
+        "published" or "ours".
+    verdict : str
+        "reproduces", "reproduces in part", "undecided", "does not reproduce" or "not measured".
+    comparisons : tuple of Comparison
+        The evidence, cell by cell.
+    detail : str
+        In which cells what was found; empty if nothing was measured.
+    """
+
+    number: int
+    claim: str
+    edition: str
+    verdict: Word
+    comparisons: tuple[Comparison, ...]
+    detail: str
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line for a terminal."""
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"{self.number}. {self.claim} [{EDITIONS[self.edition]}]: {self.verdict}{detail}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sampler is best in some cells; `shown` are cells beside them that are not judged by."""
+
+    text: str
+    winner: str
+    cells: tuple[Cell, ...]
+    shown: tuple[Cell, ...] = ()
+
+
+_FIELDS = (0.0, 0.1, 0.5, 1.0)
+_SMALL = {sigma_M: tuple(Cell("figure1", sigma_M, sigma_r) for sigma_r in _FIELDS) for sigma_M in (0.2, 2.0)}
+_LARGE = {sigma_M: Cell("figure2", sigma_M, 0.0) for sigma_M in (0.02, 0.05, 0.1, 0.2, 0.5)}
+
+# The paper says "low" and "high" sigma_M at d = 100; 0.1 lies between them and is shown beside both.
+BEST = (
+    Claim("Exponential BPS is best at d = 10, sigma_M = 0.2", "bps-exponential", _SMALL[0.2]),
+    Claim("HMC is best at d = 10, sigma_M = 2", "hmc", _SMALL[2.0]),
+    Claim("Gaussian BPS is best at d = 100, low sigma_M", "bps-gaussian", (_LARGE[0.02], _LARGE[0.05]), (_LARGE[0.1],)),
+    Claim("HMC is best at d = 100, high sigma_M", "hmc", (_LARGE[0.2], _LARGE[0.5]), (_LARGE[0.1],)),
+)
+AUGMENTATION = "The preferred augmentation of BPS, exponential or Gaussian, depends on d"
+_DIMENSIONS = {10: (*_SMALL[0.2], *_SMALL[2.0]), 100: tuple(_LARGE.values())}
+
+
+def judge(results: Mapping[str, tuple[Settings, list[Row]]]) -> list[Verdict]:
+    """Return the verdict on every claim in both editions; cells that are missing are "not measured".
+
+    Parameters
+    ----------
+    results : settings and rows by figure; one figure is enough.
+    """
+    measured = group(row for _, rows in results.values() for row in rows)
+    verdicts = []
+    for number, claim in enumerate(BEST, start=1):
+        verdicts += [_judge_best(number, claim, edition, measured) for edition in EDITIONS]
+    return verdicts + [_judge_augmentation(len(BEST) + 1, edition, measured) for edition in EDITIONS]
+
+
+# --- who is best ------------------------------------------------------------------------------------------------------
+
+
+def _judge_best(number: int, claim: Claim, edition: str, measured: Measured) -> Verdict:
+    rivals = [sampler for sampler in PAPER if sampler != claim.winner]
+    judged = [_compare_in(cell, claim.winner, rivals, edition, measured) for cell in claim.cells]
+    shown = [_compare_in(cell, claim.winner, rivals, edition, measured, judged=False) for cell in claim.shown]
+    word = _word([comparison.outcome for comparison in judged])
+    detail = "" if word == "not measured" else _describe(judged)
+    return Verdict(number, claim.text, edition, word, (*judged, *shown), detail)
+
+
+def _compare_in(
+    cell: Cell, winner: str, rivals: Sequence[str], edition: str, measured: Measured, judged: bool = True
+) -> Comparison:
+    """Compare a sampler with the best of its rivals in one cell; all must have been measured there."""
+    bars = measured.get(cell, {})
+    if any(bar not in bars for bar in paper_bars(edition)):
+        return Comparison(cell, winner, None, None, judged)
+    errors = {sampler: bars[Bar(edition, sampler, PLAIN[sampler])] for sampler in PAPER}
+    ratio = compare(errors[winner], [errors[rival] for rival in rivals])
+    best = min(rivals, key=lambda rival: summarise(errors[rival]).median)
+    return Comparison(cell, winner, best if ratio else None, ratio, judged)
+
+
+def _word(outcomes: Sequence[Outcome]) -> Word:
+    """Return the verdict on a claim from what was found in each of its cells."""
+    if all(outcome == "not measured" for outcome in outcomes):
+        return "not measured"
+    if all(outcome == "holds" for outcome in outcomes):
+        return "reproduces"
+    if "holds" in outcomes:
+        return "reproduces in part"
+    return "does not reproduce" if "fails" in outcomes else "undecided"
+
+
+def _describe(comparisons: Sequence[Comparison]) -> str:
+    """Return where a claim holds and where not, with the range of the ratios."""
+    outcomes = ("holds", "undecided", "fails", "not measured")
+    found = {outcome: [c.cell for c in comparisons if c.outcome == outcome] for outcome in outcomes}
+    return f"{_where(found, len(comparisons))}; ratio {_range(comparisons)}"
+
+
+def _where(found: Mapping[str, Sequence[Cell]], count: int) -> str:
+    """Return what was found in which of `count` cells."""
+    every = [cell for cells in found.values() for cell in cells]
+    parts = [f"{word} at {name_cells(cells, every)}" for word, cells in found.items() if 0 < len(cells) < count]
+    return (
+        "; ".join(parts)
+        or f"{next(word for word, cells in found.items() if cells)} in {'both' if count == 2 else f'all {count}'} cells"
+    )
+
+
+def _range(comparisons: Sequence[Comparison]) -> str:
+    values = sorted(comparison.ratio.value for comparison in comparisons if comparison.ratio)
+    low, high = show_ratio(values[0]), show_ratio(values[-1])
+    return low if low == high else f"{low} to {high}"
+
+
+# --- which augmentation -----------------------------------------------------------------------------------------------
+
+
+def _judge_augmentation(number: int, edition: str, measured: Measured) -> Verdict:
+    """Judge whether one augmentation is preferred at d = 10 and the other at d = 100.
+
+    It reproduces if all cells of one d prefer one augmentation and all of the other d the other; in part if this is so
+    for the cells that are decided, or for one d while the other d has cells both ways. It does not if both d prefer the
+    same, or if neither prefers one.
+    """
+    by_dimension = {
+        d: [_compare_in(cell, "bps-exponential", ["bps-gaussian"], edition, measured) for cell in cells]
+        for d, cells in _DIMENSIONS.items()
+    }
+    word = _word_augmentation(*by_dimension.values())
+    evidence = tuple(comparison for comparisons in by_dimension.values() for comparison in comparisons)
+    detail = "; ".join(
+        f"better at d = {d}: {_describe_preference(comparisons)}"
+        for d, comparisons in by_dimension.items()
+        if word != "not measured" and any(c.ratio for c in comparisons)
+    )
+    return Verdict(number, AUGMENTATION, edition, word, evidence, detail)
+
+
+def _word_augmentation(small: Sequence[Comparison], large: Sequence[Comparison]) -> Word:
+    if not all(any(comparison.ratio for comparison in comparisons) for comparisons in (small, large)):
+        return "not measured"
+    first, second = _preferred(small), _preferred(large)
+    if not first or not second:
+        return "undecided"
+    if len(first | second) == 1 or len(first) == len(second) == 2:
+        return "does not reproduce"
+    whole = all(c.outcome in ("holds", "fails") for c in (*small, *large)) and len(first) == len(second) == 1
+    return "reproduces" if whole else "reproduces in part"
+
+
+def _preferred(comparisons: Sequence[Comparison]) -> set[str]:
+    """Return the samplers that are better somewhere: none, one, or both in different cells."""
+    return {comparison.better for comparison in comparisons if comparison.better}
+
+
+def _describe_preference(comparisons: Sequence[Comparison]) -> str:
+    words = {"holds": "exponential", "fails": "Gaussian", "undecided": "undecided", "not measured": "not measured"}
+    found = {word: [c.cell for c in comparisons if c.outcome == outcome] for outcome, word in words.items()}
+    return f"{_where(found, len(comparisons))}, ratio {_range(comparisons)}"

@@ -1,0 +1,77 @@
+"""Worker processes that run one thread each, so that the CPU time of a process is that of the sampler in it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context
+from typing import Any, TypeVar
+
+from tqdm.auto import tqdm
+
+from bouncy.run.workers import available_cores
+
+Result = TypeVar("Result")
+
+# Every library that may stand behind NumPy reads one of these when it is loaded.
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+)  # fmt: skip
+
+
+@contextmanager
+def single_threaded_pool(workers: int | None) -> Iterator[Executor]:
+    """Give a pool of processes, as many as cores by default. An exception, or Ctrl-C, ends them at once."""
+    others = set(active_children())
+    with _one_thread_each():
+        # Never forked: numba must not compile in a process that was.
+        pool = ProcessPoolExecutor(workers or available_cores(), get_context("spawn"), _ignore_interrupts)
+        try:
+            yield pool
+        except BaseException:
+            for process in set(active_children()) - others:
+                process.terminate()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def collect(
+    pool: Executor, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]], bar: tqdm
+) -> Iterator[Result]:
+    """Call a function in the workers with each tuple of arguments, and yield what it returns as it comes in."""
+    jobs = [pool.submit(function, *arguments) for arguments in calls]
+    bar.reset(total=len(jobs))
+    for job in as_completed(jobs):
+        yield job.result()
+        bar.update()
+
+
+def progress_bar(label: str, unit: str, progress: bool | None) -> tqdm:
+    """Return a bar that is shown when asked for, or by default on a terminal."""
+    show = sys.stderr.isatty() if progress is None else progress
+    return tqdm(desc=label, unit=unit, disable=not show, leave=False)
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C, which a terminal sends to all processes, to the one that waits for the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Have processes that are started meanwhile do linear algebra in one thread."""
+    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,191 @@
+"""Measuring a figure: every contender on every model, for the same CPU time."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bouncy.enumeration import exact
+from bouncy.experiments.contenders import CONTENDERS, Array, Contender, Measurement, Moments, run_contender
+from bouncy.experiments.ledger import Ledger
+from bouncy.experiments.pool import collect, progress_bar, single_threaded_pool
+from bouncy.experiments.settings import FIGURES, Settings
+from bouncy.experiments.table import Row
+from bouncy.targets.mrf import MRF
+
+# CPU seconds that are enough to call everything once.
+_TRIFLE = 1e-3
+
+
+class Task(NamedTuple):
+    """One run of one cell: a random model, on which every contender runs."""
+
+    sigma_M: float
+    sigma_r: float
+    run: int
+
+
+def measure(
+    settings: Settings, directory: Path, seed: int, workers: int | None = None, progress: bool | None = None
+) -> list[Row]:
+    """Measure a figure, or what is still missing of it, and return all of its rows.
+
+    Each run is written to `<directory>/<figure>.csv` as soon as it is finished, and is not repeated when this function
+    is called again, whatever stopped it.
+
+    Parameters
+    ----------
+    settings : Settings
+    directory : Path
+        Made if need be.
+    seed : int
+        All seeds are derived from it. Errors still differ from call to call, as far as CPU time decides how far a
+        chain gets.
+    workers : int, optional
+        Processes that run at once; as many as cores by default.
+    progress : bool, optional
+        Show progress bars; by default on a terminal.
+
+    Raises
+    ------
+    ValueError
+        The directory holds rows of this figure that were measured with other settings or another seed.
+    """
+    ledger = Ledger(directory, settings, seed)
+    rows = ledger.open()
+    done = {Task(row.sigma_M, row.sigma_r, row.run) for row in rows}
+    missing = [task for task in shuffled_tasks(settings, seed) if task not in done]
+    if missing:
+        with single_threaded_pool(workers) as pool:
+            with progress_bar(f"{settings.figure}, compiling", "kernel", progress) as bar:
+                for _ in collect(pool, prepare, [(contender, settings) for contender in CONTENDERS], bar):
+                    pass
+            with progress_bar(settings.figure, "run", progress) as bar:
+                for new in collect(pool, run_task, [(task, settings, seed) for task in missing], bar):
+                    ledger.append(new)
+                    rows += new
+    return sorted(rows, key=_order)
+
+
+def shuffled_tasks(settings: Settings, seed: int) -> list[Task]:
+    """Return all tasks in a random order, always the same, so that a machine that slows down favours no cell."""
+    tasks = [Task(*cell, run) for cell in settings.cells for run in range(settings.runs)]
+    order = np.random.default_rng((seed, FIGURES.index(settings.figure))).permutation(len(tasks))
+    return [tasks[k] for k in order]
+
+
+def prepare(contender: Contender, settings: Settings) -> None:
+    """Have all that a contender needs compiled and kept on disk, where other processes find it."""
+    task = Task(settings.sigma_M[0], settings.sigma_r[0], 0)
+    target, seeds = draw_model(task, settings, 0)
+    _true_moments(target, settings.pairs)
+    _run(contender, target, seeds[0], replace(settings, seconds=_TRIFLE))
+
+
+def run_task(task: Task, settings: Settings, seed: int) -> list[Row]:
+    """Run all contenders on the model of a task and return their rows.
+
+    Who begins changes from run to run, so that nobody always finds the machine cool or its caches cold.
+    """
+    target, seeds = draw_model(task, settings, seed)
+    truth = _true_moments(target, settings.pairs)
+    first = task.run % len(CONTENDERS)
+    rows = []
+    for k in [*range(first, len(CONTENDERS)), *range(first)]:
+        found = _run(CONTENDERS[k], target, seeds[k], settings)
+        rows += _judge(CONTENDERS[k], found, truth, task, settings, seed)
+    return sorted(rows, key=_order)
+
+
+def draw_model(task: Task, settings: Settings, seed: int) -> tuple[MRF, list[np.random.SeedSequence]]:
+    """Return the random model of a task, and a seed for each contender.
+
+    They depend on the seed, the figure, the cell and the number of the run, and not on which other cells are run.
+    """
+    root = np.random.SeedSequence(
+        [seed, FIGURES.index(settings.figure), _bits(task.sigma_M), _bits(task.sigma_r), task.run]
+    )
+    model_seed, *seeds = root.spawn(1 + len(CONTENDERS))
+    return MRF.random(settings.d, task.sigma_M, task.sigma_r, seed=model_seed), seeds
+
+
+def _bits(value: float) -> int:
+    """Return the bytes of a float as an integer."""
+    return int.from_bytes(struct.pack("<d", value), "little")
+
+
+def _true_moments(target: MRF, pairs: bool) -> Moments:
+    """Return the exact moments: zero by symmetry where there is no field, by enumeration where pairs count too."""
+    if not pairs and not target.r.any():
+        return np.zeros(target.d), None
+    answer = exact(target)
+    return answer.mean, answer.pair_mean if pairs else None
+
+
+def _run(contender: Contender, target: MRF, seed: np.random.SeedSequence, settings: Settings) -> Measurement:
+    return run_contender(
+        contender,
+        target,
+        seed,
+        seconds=settings.seconds,
+        warmup=settings.warmup,
+        travel_time=settings.travel_time,
+        pairs=settings.pairs,
+    )
+
+
+def _judge(
+    contender: Contender, found: Measurement, truth: Moments, task: Task, settings: Settings, seed: int
+) -> list[Row]:
+    """Return a row for each estimator of a contender."""
+    rows = []
+    for name in contender.estimators:
+        mse_mean, mse_pairs = squared_errors(found.moments[name], truth)
+        rows.append(
+            Row(
+                figure=settings.figure,
+                edition=contender.edition,
+                sampler=contender.sampler,
+                estimator=name,
+                d=settings.d,
+                sigma_M=task.sigma_M,
+                sigma_r=task.sigma_r,
+                run=task.run,
+                seed=seed,
+                cpu_seconds=found.cpu_seconds,
+                hits=found.hits,
+                flips=found.flips,
+                mse_mean=mse_mean,
+                mse_pairs=mse_pairs,
+                mse=mse_mean + mse_pairs if settings.pairs else mse_mean,
+            )
+        )
+    return rows
+
+
+def squared_errors(found: Moments, truth: Moments) -> tuple[float, float]:
+    """Return the mean over sites of the squared error of E[s_i], and that over pairs i < j of E[s_i s_j], or NaN."""
+    return _mean_square(found[0], truth[0]), _pair_square(found[1], truth[1])
+
+
+def _mean_square(found: Array, truth: Array) -> float:
+    return float(np.square(found - truth).mean())
+
+
+def _pair_square(found: Array | None, truth: Array | None) -> float:
+    if found is None or truth is None:
+        return float("nan")
+    above = np.triu_indices(len(truth), 1)
+    return _mean_square(found[above], truth[above])
+
+
+_PLACES = {(c.edition, c.sampler, name): k for k, c in enumerate(CONTENDERS) for name in c.estimators}
+
+
+def _order(row: Row) -> tuple[float, float, int, int, str]:
+    """Order rows by cell, run and contender."""
+    return row.sigma_M, row.sigma_r, row.run, _PLACES[row.edition, row.sampler, row.estimator], row.estimator

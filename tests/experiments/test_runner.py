@@ -1,0 +1,300 @@
+"""Measuring a figure: equal CPU time, right moments, and nothing lost or repeated when it is stopped."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import bouncy
+from bouncy.experiments import contenders, ledger, runner
+from bouncy.experiments.contenders import CONTENDERS, run_contender
+from bouncy.experiments.ledger import Ledger, complete_runs
+from bouncy.experiments.runner import Task, draw_model, measure, run_task, shuffled_tasks, squared_errors
+from bouncy.experiments.settings import load
+from bouncy.experiments.table import HEADER, format_rows
+from conftest import base_seed
+
+SEED = 5
+ROWS_PER_RUN = sum(len(contender.estimators) for contender in CONTENDERS)
+
+
+def small():
+    """Return settings of two runs in one cell."""
+    return replace(load("figure1", "tiny"), sigma_M=(0.2,), sigma_r=(0.5,))
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """Return a directory in which a tiny figure 1 was measured, and its rows."""
+    directory = tmp_path_factory.mktemp("measured")
+    return directory, measure(load("figure1", "tiny"), directory, SEED, workers=2, progress=False)
+
+
+@pytest.fixture
+def copy_of(measured, tmp_path):
+    """Return a copy of that directory, to be damaged."""
+    shutil.copytree(measured[0], tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def tasks_of(rows):
+    return {Task(row.sigma_M, row.sigma_r, row.run) for row in rows}
+
+
+def test_every_estimator_of_every_contender_in_every_run(measured):
+    """Catches a contender, an estimator, a cell or a run that is left out, or measured twice."""
+    settings = load("figure1", "tiny")
+    rows = measured[1]
+    found = [(r.edition, r.sampler, r.estimator, r.sigma_M, r.sigma_r, r.run) for r in rows]
+    expected = {
+        (contender.edition, contender.sampler, estimator, *cell, run)
+        for contender in CONTENDERS
+        for estimator in contender.estimators
+        for cell in settings.cells
+        for run in range(settings.runs)
+    }
+    assert len(found) == len(set(found))
+    assert set(found) == expected
+    assert {row.seed for row in rows} == {SEED}
+
+
+def test_all_contenders_have_the_same_cpu_time(measured):
+    """Catches a contender that is given more time than others; the machine may be busy, so the bounds are wide."""
+    seconds = load("figure1", "tiny").seconds
+    used = np.array([row.cpu_seconds for row in measured[1]])
+    assert used.min() >= seconds
+    assert np.median(used) < 1.02 * seconds
+
+
+def test_errors_are_small_and_add_up(measured):
+    """Catches a moment compared with the truth of another model, and a sum that forgets a part."""
+    for row in measured[1]:
+        assert row.mse == row.mse_mean + row.mse_pairs
+        assert 0 < row.flips <= row.hits
+    easy = [row.mse for row in measured[1] if row.sigma_M == 0.2]
+    assert max(easy) < 0.05
+
+
+def test_the_file_holds_the_rows(measured):
+    """Catches rows that are returned but not kept, and a sidecar that does not say what they are."""
+    directory, rows = measured
+    text = (directory / "figure1.csv").read_text()
+    assert text.startswith(HEADER)
+    assert sorted(text.splitlines()[1:]) == sorted(format_rows(rows).splitlines())
+    origin = json.loads((directory / "figure1.json").read_text())
+    assert origin["seed"] == SEED
+    assert origin["runs"] == 2
+    assert origin["version of bouncy"] == bouncy.__version__
+
+
+def test_a_figure_that_is_complete_is_not_measured_again(measured, monkeypatch):
+    """Catches work that is repeated, or a file that is written, although nothing is missing."""
+    directory, rows = measured
+    before = (directory / "figure1.csv").stat()
+    monkeypatch.setattr(runner, "single_threaded_pool", lambda workers: pytest.fail("processes were started"))
+    assert measure(load("figure1", "tiny"), directory, SEED, progress=False) == rows
+    assert (directory / "figure1.csv").stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_what_is_missing_is_measured_and_the_rest_is_kept(measured, copy_of):
+    """Catches a resumed figure that repeats or changes kept runs, or never gets the lost ones."""
+    path = copy_of / "figure1.csv"
+    text = path.read_text()
+    path.write_text(text[: len(text) // 2])
+    whole_runs = (text[: len(text) // 2].count("\n") - 1) // ROWS_PER_RUN
+    kept = text.splitlines()[: 1 + ROWS_PER_RUN * whole_runs]
+    assert 1 <= whole_runs <= 6
+    rows = measure(load("figure1", "tiny"), copy_of, SEED, workers=1, progress=False)
+    assert tasks_of(rows) == tasks_of(measured[1])
+    assert len(rows) == len(measured[1])
+    after = path.read_text().splitlines()
+    assert after[: len(kept)] == kept
+    assert len(after) == 1 + len(rows)
+
+
+@pytest.mark.parametrize("cut", [1, 20, 400])
+def test_an_unfinished_run_is_dropped(measured, copy_of, cut):
+    """Catches a run of which rows were lost, and which then counts as measured."""
+    path = copy_of / "figure1.csv"
+    text = path.read_text()
+    path.write_text(text[:-cut])
+    rows = Ledger(copy_of, load("figure1", "tiny"), SEED).open()
+    assert len(rows) == len(measured[1]) - ROWS_PER_RUN
+    assert path.read_text().splitlines() == text.splitlines()[:-ROWS_PER_RUN]
+    assert sorted(entry.name for entry in copy_of.iterdir()) == ["figure1.csv", "figure1.json"]
+
+
+def test_a_run_that_was_written_twice_is_dropped(measured):
+    """Catches runs that count double in a median."""
+    rows = measured[1]
+    assert len(complete_runs([*rows, *rows[:ROWS_PER_RUN]])) == len(rows) - ROWS_PER_RUN
+    assert len(complete_runs([*rows, rows[0]])) == len(rows) - ROWS_PER_RUN
+
+
+@pytest.mark.parametrize(
+    ("change", "seed", "message"),
+    [
+        ({}, 6, r"seed = 5, but asked for is seed = 6"),
+        ({"seconds": 0.02}, SEED, r"seconds = 0\.01, but asked for is seconds = 0\.02"),
+        (
+            {"runs": 3, "sigma_r": (0.0,)},
+            SEED,
+            r"sigma_r = \[0\.0, 0\.5\], runs = 2, but asked for is sigma_r = \[0\.0\]",
+        ),
+    ],
+)
+def test_rows_of_other_settings_are_refused(copy_of, change, seed, message):
+    """Catches runs of different lengths or models in one median, and an error that does not say what to do."""
+    settings = replace(load("figure1", "tiny"), **change)
+    before = (copy_of / "figure1.csv").read_bytes()
+    with pytest.raises(ValueError, match=message) as error:
+        measure(settings, copy_of, seed, progress=False)
+    assert "Choose another directory (--out), or delete figure1.csv" in str(error.value)
+    assert (copy_of / "figure1.csv").read_bytes() == before
+
+
+def test_rows_of_another_version_are_refused(copy_of, monkeypatch):
+    """Catches runs of faster and slower code in one median."""
+    monkeypatch.setattr(ledger.bouncy, "__version__", "0.0.1", raising=False)
+    with pytest.raises(ValueError, match=r"version of bouncy = .*asked for is version of bouncy = '0\.0\.1'"):
+        Ledger(copy_of, load("figure1", "tiny"), SEED).open()
+
+
+@pytest.mark.parametrize("content", [None, "", "[1, 2]", "{"])
+def test_rows_of_unknown_origin_are_refused(copy_of, content):
+    """Catches a file that is continued although nobody knows what it was measured with."""
+    origin = copy_of / "figure1.json"
+    origin.unlink() if content is None else origin.write_text(content)
+    with pytest.raises(ValueError, match=r"cannot be continued.*figure1\.json.*Choose another directory"):
+        Ledger(copy_of, load("figure1", "tiny"), SEED).open()
+
+
+def test_a_damaged_file_is_refused_by_name(copy_of):
+    """Catches an error that does not name the file, and runs that are thrown away silently."""
+    path = copy_of / "figure1.csv"
+    path.write_text(path.read_text().replace("published", "pub\n", 1))
+    with pytest.raises(ValueError, match=r"figure1\.csv is damaged: line 2 .*delete figure1\.csv"):
+        Ledger(copy_of, load("figure1", "tiny"), SEED).open()
+
+
+def test_tasks_come_in_an_order_that_mixes_cells():
+    """Catches cells that are measured one after the other, so that a slow hour falls on one of them."""
+    settings = load("figure1", "paper")
+    tasks = shuffled_tasks(settings, SEED)
+    assert tasks == shuffled_tasks(settings, SEED)
+    assert sorted(tasks) == sorted(Task(*cell, run) for cell in settings.cells for run in range(settings.runs))
+    assert len({task[:2] for task in tasks[:40]}) == len(settings.cells)
+
+
+def test_a_model_depends_on_seed_cell_and_run_alone():
+    """Catches runs that share a model, and a quick version that looks at other models than the full one."""
+    paper, tiny = load("figure1", "paper"), load("figure1", "tiny")
+    task = Task(0.2, 0.5, 1)
+    model, seeds = draw_model(task, paper, 1)
+    again, _ = draw_model(task, tiny, 1)
+    assert np.array_equal(model.M, again.M)
+    assert np.array_equal(model.r, again.r)
+    others = [
+        draw_model(task, paper, 2),
+        draw_model(task._replace(run=2), paper, 1),
+        draw_model(task._replace(sigma_r=0.1), paper, 1),
+        draw_model(task, replace(load("figure2", "paper"), d=10), 1),
+    ]
+    assert not any(np.array_equal(model.M, other.M) for other, _ in others)
+    states = [tuple(seed.generate_state(4)) for seed in seeds]
+    assert len(set(states)) == len(CONTENDERS)
+
+
+def test_who_begins_changes_from_run_to_run(monkeypatch):
+    """Catches a contender that always runs first, or one that is left out when the order turns."""
+    order = []
+    moments = np.zeros(10), np.zeros((10, 10))
+
+    def fake(contender, *arguments, **options):
+        order.append(contender)
+        return contenders.Measurement(dict.fromkeys(contender.estimators, moments), 1.0, 2, 1)
+
+    monkeypatch.setattr(runner, "run_contender", fake)
+    first = []
+    for run in range(len(CONTENDERS)):
+        order.clear()
+        run_task(Task(0.2, 0.5, run), small(), SEED)
+        assert sorted(order) == sorted(CONTENDERS)
+        first.append(order[0])
+    assert sorted(first) == sorted(CONTENDERS)
+
+
+def test_squared_errors():
+    """Catches a diagonal, or pairs counted twice, in the error of pairs, and sums in place of means."""
+    truth = np.zeros(3), np.eye(3)
+    pair_mean = np.array([[7.0, 1.0, 2.0], [9.0, 7.0, 3.0], [9.0, 9.0, 7.0]])
+    mse_mean, mse_pairs = squared_errors((np.array([1.0, 0.0, 2.0]), pair_mean), truth)
+    assert mse_mean == pytest.approx(5 / 3)
+    assert mse_pairs == pytest.approx(14 / 3)
+    assert np.isnan(squared_errors((np.zeros(3), None), (np.zeros(3), None))[1])
+
+
+@pytest.mark.parametrize("contender", CONTENDERS, ids=lambda contender: f"{contender.edition}-{contender.sampler}")
+def test_estimates_are_those_of_the_model(contender):
+    """Catches moments of the wrong estimator or scale, in any contender: an error of 0.06 in one of them.
+
+    How far a chain gets is a matter of CPU time, so that the seed does not fix the result. Standard errors are at most
+    0.003 where a hit takes 50 ns; on a machine three times slower 0.03 is still more than five of them, a false alarm
+    below 1e-5 in all 210 numbers together.
+    """
+    target = bouncy.MRF.random(5, 0.3, 0.5, seed=base_seed())
+    truth = bouncy.exact(target)
+    found = run_contender(
+        contender,
+        target,
+        np.random.SeedSequence(base_seed()),
+        seconds=0.1,
+        warmup=0.1,
+        travel_time=1.5,
+        pairs=True,
+    )
+    assert tuple(sorted(found.moments)) == tuple(sorted(contender.estimators))
+    assert 0 < found.flips < found.hits
+    for mean, pair_mean in found.moments.values():
+        assert abs(mean - truth.mean).max() < 0.03
+        assert abs(pair_mean - truth.pair_mean).max() < 0.03
+        assert np.diag(pair_mean) == pytest.approx(1.0)
+
+
+class Clockwork:
+    """An entry whose units of work take a known time of a made-up clock."""
+
+    def __init__(self, monkeypatch, seconds_per_unit, seconds_per_call=0.0):
+        self.now, self.units, self.forgotten, self.calls = 100.0, 0, None, 0
+        self._per_unit, self._per_call = seconds_per_unit, seconds_per_call
+        monkeypatch.setattr(contenders.time, "process_time", lambda: self.now)
+
+    def advance(self, units):
+        self.calls += 1
+        self.units += units
+        self.now += self._per_call + units * self._per_unit
+
+    def forget(self):
+        assert self.forgotten is None
+        self.forgotten = self.now
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1e-6, 1e-4, 5e-3])
+def test_the_time_is_spent_and_not_much_more(monkeypatch, unit):
+    """Catches slices that overshoot, that are too many, or a warm-up that is too long, at any speed of a sampler."""
+    entry = Clockwork(monkeypatch, unit, 1e-5)
+    spent = contenders._spend(entry, 0.5, 0.1)
+    assert spent == pytest.approx(entry.now - 100.0)
+    assert 0.5 <= spent <= 0.5 + max(unit + 2e-5, 0.001)
+    assert 0.05 <= entry.forgotten - 100.0 <= 0.05 + max(unit + 2e-5, 0.001)
+    assert entry.calls < 3 * contenders._SLICES
+
+
+def test_a_coarse_clock_does_not_stop_the_measurement(monkeypatch):
+    """Catches a division by zero, or a slice without end, where the clock has not moved."""
+    entry = Clockwork(monkeypatch, 1e-6)
+    monkeypatch.setattr(contenders.time, "process_time", lambda: entry.now // 0.0156 * 0.0156)
+    contenders._spend(entry, 0.5, 0.1)
+    assert 0.45 < entry.now - 100.0 < 0.6

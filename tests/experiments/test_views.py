@@ -1,0 +1,102 @@
+"""The views: right numbers on series and chains that are known."""
+
+import numpy as np
+import pytest
+
+from bouncy.experiments import views
+from bouncy.experiments.contenders import CONTENDERS
+from bouncy.experiments.settings import ViewSettings, load_views
+from bouncy.experiments.views import autocorrelation, measure_views, take_pace, take_view
+from conftest import base_seed
+
+SMALL = ViewSettings(
+    d=10, sigma_M=0.1, sigma_r=0.0, travel_time=0.5, lag_sweeps=0.5, lags=20, states=2000, flips=2000, trace=50
+)
+each_contender = pytest.mark.parametrize(
+    "k", range(len(CONTENDERS)), ids=[f"{contender.edition}-{contender.sampler}" for contender in CONTENDERS]
+)
+
+
+def test_autocorrelation_of_a_known_series():
+    """Catches a wrong normalisation, wrap-around between the ends, and a mean that is left in.
+
+    The autocorrelation of 2e5 steps of x' = 0.8 x + noise is 0.8^k with standard errors below 0.006; at the fixed seed
+    a false alarm (4 of them, five standard errors) has a chance below 1e-5.
+    """
+    noise = np.random.default_rng(base_seed()).standard_normal(200_000)
+    x = np.empty_like(noise)
+    x[0] = noise[0] / 0.6
+    for k in range(1, x.size):
+        x[k] = 0.8 * x[k - 1] + noise[k]
+    found = autocorrelation(x + 50.0, 12)
+    assert found.shape == (12,)
+    assert found[0] == pytest.approx(1.0)
+    assert abs(found - 0.8 ** np.arange(12)).max() < 0.03
+
+
+def test_autocorrelation_of_short_and_constant_series():
+    """Catches correlations that wrap around the end of a series, and a division by zero."""
+    assert autocorrelation(np.array([1.0, -1.0, 0.0, 0.0]), 3) == pytest.approx([1.0, -0.5, 0.0])
+    assert np.isnan(autocorrelation(np.ones(10), 3)).all()
+
+
+@each_contender
+def test_holding_times_are_in_sweeps(k):
+    """Catches times in units of the clock, or of another clock, in place of sweeps.
+
+    At sigma_M = 0.1 nearly all of the d attempted flips of a sweep are accepted, and half of them by heat bath: holding
+    times are about 1.2/d and 2.1/d sweeps. Chance adds a tenth, or two fifths where the Gaussian clock is not refreshed
+    and its rate depends on how it started. Units of the clocks differ from sweeps by factors of three and more.
+    """
+    _, view = take_view(k, SMALL, base_seed(), 1e-6, 2e-6)
+    mean = SMALL.d * view.holding_times.mean()
+    assert view.holding_times.shape == (SMALL.flips - 1,)
+    assert view.holding_times.min() > 0.0
+    assert (1.5 < mean < 2.7) if view.sampler == "gibbs" else (0.5 < mean < 2.4)
+
+
+@each_contender
+def test_the_distance_of_states_is_that_of_one_lag(k):
+    """Catches states that are closer together or further apart than the pace of a sampler says.
+
+    A state changes by every flip; half a sweep apart two of them differ by fewer than d/2 spins, half a thousandth of a
+    sweep apart nearly all of them are the same.
+    """
+    _, far = take_view(k, SMALL, base_seed(), 1e-6, 2e-6)
+    _, near = take_view(k, SMALL, base_seed(), 1e-9, 2e-6)
+    assert far.autocorrelation[1] < 0.9
+    assert near.autocorrelation[1] > 0.95
+    assert far.magnetisation.shape == far.magnetisation_seconds.shape == (SMALL.trace,)
+    assert far.magnetisation_seconds == pytest.approx(1e-6 * np.arange(1, SMALL.trace + 1))
+    assert set(np.rint(SMALL.d * far.magnetisation)) <= set(range(-SMALL.d, SMALL.d + 1))
+
+
+def test_pace_is_cpu_time_per_sweep():
+    """Catches a pace per attempted flip or per call: a sweep of ours at d = 10 takes between 50 ns and 50 us."""
+    for k in (3, 7):
+        number, pace = take_pace(k, SMALL, base_seed())
+        assert number == k
+        assert 5e-8 < pace < 5e-5
+
+
+def test_a_chain_that_is_stuck_ends(monkeypatch):
+    """Catches a wait without end for flips that never come."""
+    monkeypatch.setattr(views, "_PATIENCE", 2)
+    frozen = ViewSettings(
+        d=10, sigma_M=1e6, sigma_r=1e6, travel_time=0.5, lag_sweeps=0.5, lags=5, states=500, flips=200, trace=50
+    )
+    for k, contender in enumerate(CONTENDERS):
+        _, view = take_view(k, frozen, base_seed(), 1e-6, 1e-6)
+        assert view.sampler == contender.sampler
+        assert view.holding_times.size < 200
+
+
+def test_views_of_all_contenders():
+    """Catches a contender without a view, and lags that differ within an edition."""
+    found = measure_views(load_views("tiny"), 3, workers=2, progress=False)
+    assert [(view.edition, view.sampler) for view in found.curves] == [(c.edition, c.sampler) for c in CONTENDERS]
+    assert (found.d, found.sigma_M, found.sigma_r, found.seed) == (100, 0.1, 0.0, 3)
+    for edition in ("published", "ours"):
+        assert len({view.lag_seconds for view in found.curves if view.edition == edition}) == 1
+    assert all(view.autocorrelation.shape == (20,) for view in found.curves)
+    assert all(view.lag_seconds > 0.0 for view in found.curves)
