@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from problems import CLOCKS, bps_job, metropolis_job, regular_graph
+from problems import CLOCKS, chain_job, metropolis_job, regular_graph
 from report import Figure, Task
 from timing import Job, Median, interleaved, median
 
@@ -42,7 +42,7 @@ def _measure(quick: bool) -> list[Figure]:
         hits = max(200_000 if quick else 1_000_000, 10 * d if quick else 30 * d)
         for name in BARE:
             jobs[f"{name} {d}"] = metropolis_job(target, min(hits, 10 * d + 200_000), shuffled=name == "shuffled")
-        jobs |= {f"{clock} {d}": bps_job(target, clock, hits) for clock in CLOCKS}
+        jobs |= {f"{clock} {d}": chain_job(target, f"bps-{clock}", hits) for clock in CLOCKS}
     seconds = interleaved(jobs, rounds)
     return [*_against_bare(seconds, sizes), *_against_smallest(seconds, sizes), *_exponents(seconds, sizes)]
 

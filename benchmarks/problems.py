@@ -12,11 +12,13 @@ from timing import Job, cpu_seconds
 
 import bouncy
 from bouncy.recorders.pairs import Pairs, all_pairs, no_pairs
-from bouncy.recorders.recorder import CLOSED, HITS
+from bouncy.recorders.recorder import HITS
 from bouncy.run.chain import Chain
-from bouncy.samplers.bps import DEFAULT_REFRESHMENT
+from bouncy.samplers import as_sampler
+from bouncy.samplers.contract import Sampler
 from bouncy.targets.sparse import SparseFields
 
+# The billiards of BPS.
 CLOCKS = ("gaussian", "exponential")
 # Batches kept by each of four chains, the default of `bouncy.sample`.
 _SLOTS = 8
@@ -61,17 +63,11 @@ def dense(d: int, seed: int = 0) -> bouncy.MRF:
     return bouncy.MRF.random(d, sigma_M=0.5 / np.sqrt(d), sigma_r=0.1, seed=seed)
 
 
-def bps_job(
-    target: bouncy.MRF,
-    clock: str,
-    hits_per_block: int,
-    *,
-    pairs: bool = False,
-    refreshment: float = DEFAULT_REFRESHMENT,
-    seed: int = 0,
+def chain_job(
+    target: bouncy.MRF, sampler: str | Sampler, hits_per_block: int, *, pairs: bool = False, seed: int = 0
 ) -> Job:
     """Return a job that advances a chain, as `bouncy.sample` does, and returns CPU seconds per attempted flip."""
-    chain = new_chain(target, clock, pairs=pairs, refreshment=refreshment, seed=seed)
+    chain = new_chain(target, sampler, pairs=pairs, seed=seed)
     sweeps = _sweeps(hits_per_block, target.d)
 
     def block() -> float:
@@ -106,27 +102,17 @@ def _metropolis(target: bouncy.MRF, shuffled: bool, seed: int) -> Callable[[int]
     return lambda sweeps: baselines.metropolis_dense(model.M, *state, sweeps)
 
 
-def new_chain(
-    target: bouncy.MRF,
-    clock: str,
-    *,
-    pairs: bool = False,
-    refreshment: float = DEFAULT_REFRESHMENT,
-    seed: int = 0,
-) -> Chain:
+def new_chain(target: bouncy.MRF, sampler: str | Sampler, *, pairs: bool = False, seed: int = 0) -> Chain:
     """Return a chain that has run for long enough to forget its random start on the easy models used here."""
     keep: Pairs = all_pairs(target.d, _SLOTS) if pairs else no_pairs()
-    sampler = bouncy.BPS(clock, refreshment=refreshment)
-    chain = Chain(target, sampler, np.random.SeedSequence(seed), None, _SLOTS, 1, keep)
+    chain = Chain(target, as_sampler(sampler), np.random.SeedSequence(seed), None, _SLOTS, 1, keep)
     chain.advance(_sweeps(_WARMUP_HITS, target.d))
     return chain
 
 
 def count_hits(chain: Chain) -> int:
     """Return the number of attempted flips since the chain was made."""
-    recorder = chain.recorder
-    closed = recorder.events[: recorder.tally[CLOSED], HITS].sum()
-    return int(closed + recorder.open_events[HITS])
+    return int(chain.events()[HITS])
 
 
 def _sweeps(hits: int, d: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from problems import CLOCKS, bps_job, dense, new_chain
+from problems import CLOCKS, chain_job, dense, new_chain
 from report import Figure, Task
 from timing import Job, cpu_seconds, interleaved, median
 
@@ -29,7 +29,10 @@ def _measure(clock: str, d: int, quick: bool) -> list[Figure]:
     ratios = []
     for seed in range(models):
         target = dense(d, seed)
-        jobs = {"literal": literal_job(target, clock, max(20, work // d**2)), "bouncy": bps_job(target, clock, hits)}
+        jobs = {
+            "literal": literal_job(target, clock, max(20, work // d**2)),
+            "bouncy": chain_job(target, f"bps-{clock}", hits),
+        }
         seconds = interleaved(jobs, rounds)
         ratios += list(seconds["literal"] / seconds["bouncy"])
     details = {"d": d, "clock": clock}
@@ -38,7 +41,7 @@ def _measure(clock: str, d: int, quick: bool) -> list[Figure]:
 
 def literal_job(target: bouncy.MRF, clock: str, events: int) -> Job:
     """Return a job that runs the literal sampler for some events and returns CPU seconds per attempted flip."""
-    s = new_chain(target, clock).s.copy()
+    s = new_chain(target, f"bps-{clock}").s.copy()
     particle = new_particle(target.M, target.r, clock, clock_state=new_state(np.random.SeedSequence(0)))
     particle.y[:] = s * np.abs(particle.y)
     particle.v[:] = s * particle.v

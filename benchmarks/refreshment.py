@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from problems import CLOCKS, bps_job, dense
+from problems import CLOCKS, chain_job, dense
 from report import Figure, Task
 from timing import interleaved, median
 
@@ -39,7 +39,7 @@ def _time(clock: str, quick: bool) -> list[Figure]:
     }
     figures = []
     for label, target in models.items():
-        jobs = {f"{rate:g}": bps_job(target, clock, hits, refreshment=rate) for rate in _rates()}
+        jobs = {f"{rate:g}": chain_job(target, bouncy.BPS(clock, refreshment=rate), hits) for rate in _rates()}
         figures += _relative("time", label, clock, interleaved(jobs, rounds))
     return figures
 
