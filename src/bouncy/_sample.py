@@ -50,15 +50,17 @@ def sample(
     target : Target
         The distribution, for example a `bouncy.MRF`.
     sampler : str or Sampler
-        "bps-gaussian", "bps-exponential", "hmc", "hmc-exponential", "gibbs", "metropolis", or an object such as
-        `bouncy.BPS("gaussian", refreshment=0.1)` or `bouncy.HMC(travel_time=2.5 * math.pi)`.
+        "bps-gaussian", "bps-exponential", "hmc", "hmc-exponential", "gibbs", "gibbs-random", "metropolis",
+        "metropolis-random", or an object such as `bouncy.BPS("gaussian", refreshment=0.1)` or
+        `bouncy.HMC(travel_time=2.5 * math.pi)`.
     chains : int
         Independent chains; they run in threads.
     draws : int
         States kept from each chain, on a regular grid of the clock's time.
     warmup : int, optional
-        Sweeps before anything is recorded; 200, or a quarter of the sweeps that follow, whichever is more. A sweep is
-        the time in which d attempted flips are expected; HMC finishes the trajectory that it is in.
+        Sweeps before anything is recorded; by default 200, or a quarter of the sweeps that follow, whichever is more. A
+        sweep is the time in which d attempted flips are expected, and less in short trajectories of HMC, of which the
+        default takes as many more; a trajectory is always finished.
     thin : int
         Sweeps, for HMC trajectories, from one draw to the next. Means use every sweep, and the whole path between them,
         in any case.
@@ -94,8 +96,8 @@ def sample(
         raise TypeError(f"target must be a bouncy target such as bouncy.MRF(M, r), got {type(target).__name__}")
     sampler = as_sampler(sampler)
     chains, draws, thin = check_count("chains", chains), check_count("draws", draws), check_count("thin", thin)
+    warmup = _warmup_sweeps(sampler, target.d, draws * thin) if warmup is None else check_count("warmup", warmup, 0)
     stride = sampler.stride
-    warmup = max(200, draws * thin * stride // 4) if warmup is None else check_count("warmup", warmup, 0)
     warmup = -(-warmup // stride) * stride
     threads = None if threads is None else check_count("threads", threads)
     _check_choice("keep", keep, ("draws", "means"))
@@ -123,13 +125,21 @@ def sample(
     if events[FLIPS] == 0:
         warnings.warn(
             "no flip was accepted in the whole run: every state next to the current one is very improbable. The "
-            "means describe one state per chain; start chains from several states (initial=) and compare them",
+            "means describe one state per chain; start chains from several states (initial=) and compare them"
+            if events[HITS]
+            else "no flip was attempted in the whole run, which is too short for it; ask for more draws",
             NoFlipWarning,
             stacklevel=2,
         )
     for remark in sampler.remarks(int(events[HITS]), int(events[FLIPS])):
         warnings.warn(remark, NotErgodicWarning, stacklevel=2)
     return run
+
+
+def _warmup_sweeps(sampler: Sampler, d: int, draws: int) -> int:
+    """Return the default length of the warm-up, whose sweeps have d expected attempts even where others have fewer."""
+    share = sampler.sweep_time(d) / sampler.clock.sweep_time(d)
+    return max(round(200 / share), draws * sampler.stride // 4)
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -5,16 +5,24 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
 from bouncy.cli.main import main
-from bouncy.experiments import reproduce
+from bouncy.experiments import kept_views, rerun
 from bouncy.experiments.claims import judge
 from bouncy.experiments.contenders import CONTENDERS
 from bouncy.experiments.runner import measure
-from bouncy.experiments.settings import load
+from bouncy.experiments.settings import DEFAULT_OUT, DEFAULT_SEED, load
+from experiments.in_process import make_up_measurements
+from experiments.made_up import make_views
+
+FILES = [
+    "figure1.csv", "figure1.json", "figure1.png", "figure2.csv", "figure2.json", "figure2.png",
+    "report.html", "report.md", "views.npz", "views.png",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -26,21 +34,59 @@ def invoke():
 @pytest.fixture
 def tiny(monkeypatch):
     """Let every version be the smallest one."""
-    views = reproduce.load_views
-    monkeypatch.setattr(reproduce, "load", lambda figure, version: load(figure, "tiny"))
-    monkeypatch.setattr(reproduce, "load_views", lambda version: views("tiny"))
+    views = rerun.load_views
+    monkeypatch.setattr(rerun, "load", lambda figure, version: load(figure, "tiny"))
+    monkeypatch.setattr(rerun, "load_views", lambda version: views("tiny"))
 
 
-def test_report_and_verdicts_are_printed(invoke, tiny, tmp_path):
-    """Catches a run that ends without saying what it found and where."""
-    out = tmp_path / "out"
-    result = invoke("figure1", "--out", out, "--seed", 3, "--workers", 2)
+def test_from_start_to_report(invoke, tiny, tmp_path):
+    """Catches parts that do not fit together: files missing or left over, verdicts not printed, times not equal."""
+    out = tmp_path / "new" / "place"
+    result = invoke("all", "--out", out, "--seed", 3, "--workers", 2)
     assert result.exit_code == 0, result.output
     *lines, last = result.output.splitlines()
     assert last == f"The report is {out / 'report.html'}"
-    assert (out / "report.html").exists()
-    settings = load("figure1", "tiny")
-    assert lines == [verdict.line for verdict in judge({"figure1": (settings, measure(settings, out, 3))})]
+    assert sorted(path.name for path in out.iterdir()) == FILES
+    assert all((out / name).stat().st_size > 200 for name in FILES)
+    both = {name: (load(name, "tiny"), measure(load(name, "tiny"), out, 3)) for name in ("figure1", "figure2")}
+    assert lines == [verdict.line for verdict in judge(both)]
+    for settings, rows in both.values():
+        _check_times(settings, rows)
+        _check_errors(settings, rows)
+
+
+def _check_times(settings, rows):
+    """Catch a contender that is given more time than others; the machine may be busy, so the bounds are wide."""
+    used = sorted(row.cpu_seconds for row in rows)
+    assert used[0] >= settings.seconds
+    assert used[len(used) // 2] < 1.05 * settings.seconds
+
+
+def _check_errors(settings, rows):
+    """Catch moments that are compared with the truth of another model."""
+    assert len(rows) == settings.runs * len(settings.cells) * sum(len(c.estimators) for c in CONTENDERS)
+    assert all(0 < row.flips <= row.hits for row in rows)
+    assert max(row.mse for row in rows if row.sigma_M == min(settings.sigma_M)) < 0.05
+
+
+def test_figures_run_one_after_the_other(invoke, tiny, tmp_path, monkeypatch):
+    """Catches a figure that disappears from the report, or from the verdicts, when the other one is run."""
+    make_up_measurements(monkeypatch)
+    monkeypatch.setattr(kept_views, "measure_views", lambda settings, seed, *rest: replace(make_views(), seed=seed))
+    assert invoke("figure1", "--out", tmp_path).exit_code == 0
+    second = invoke("figure2", "--out", tmp_path)
+    assert second.exit_code == 0
+    assert second.stderr == ""
+    text = (tmp_path / "report.md").read_text()
+    assert "figure1.png" in text
+    assert "figure2.png" in text
+    assert invoke("all", "--out", tmp_path).stdout == second.stdout
+    (tmp_path / "figure1.json").write_text("{}")
+    third = invoke("figure2", "--out", tmp_path)
+    assert third.exit_code == 0
+    assert third.stderr.startswith(f"The report is without figure1: {tmp_path / 'figure1.csv'} was measured with")
+    assert third.stderr.count("\n") == 1
+    assert "figure1.png" not in (tmp_path / "report.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +117,7 @@ def test_other_settings_end_with_code_1(invoke, tiny, tmp_path):
 
 def test_missing_matplotlib_ends_with_code_1(invoke, tmp_path, monkeypatch):
     """Catches runs that start although their figures cannot be drawn."""
-    monkeypatch.setattr(reproduce, "find_spec", lambda name: None)
+    monkeypatch.setattr(rerun, "find_spec", lambda name: None)
     result = invoke("all", "--out", tmp_path / "out")
     assert result.exit_code == 1
     assert result.output.startswith("Error: the report needs matplotlib")
@@ -81,8 +127,32 @@ def test_missing_matplotlib_ends_with_code_1(invoke, tmp_path, monkeypatch):
 def test_defaults_are_those_of_the_function(invoke):
     """Catches a command and a function that do different things by default."""
     shown = " ".join(invoke("--help").output.split())
-    assert f"[default: {reproduce.DEFAULT_OUT}]" in shown
-    assert f"[default: {reproduce.DEFAULT_SEED};" in shown
+    assert f"{DEFAULT_OUT['paper']}, or {DEFAULT_OUT['quick']} with --quick" in shown
+    assert f"[default: {DEFAULT_SEED};" in shown
+
+
+@pytest.mark.parametrize(("options", "version"), [([], "paper"), (["--quick"], "quick")])
+def test_each_version_has_a_directory_of_its_own(invoke, monkeypatch, options, version):
+    """Catches a full run that is refused because a quick one came before, and an interrupt that names no directory."""
+    asked = []
+
+    def interrupted(what, **options):
+        asked.append((what, options))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rerun, "run", interrupted)
+    result = invoke("figure1", *options)
+    assert result.exit_code == 130
+    assert f"kept in {DEFAULT_OUT[version]};" in result.stderr
+    ((what, given),) = asked
+    assert what == "figure1"
+    assert (given["quick"], given["out"], given["seed"]) == (version == "quick", DEFAULT_OUT[version], DEFAULT_SEED)
+
+
+def test_help_tells_how_a_command_can_end():
+    """Catches an exit code that scripts cannot know of."""
+    shown = " ".join(CliRunner().invoke(main, ["--help"]).output.split())
+    assert "Exits with 0 on success, 1 on an error, 2 on wrong usage, 130 when interrupted." in shown
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups")

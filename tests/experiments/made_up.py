@@ -28,6 +28,8 @@ BARS = {
     ],
 }
 
+MACHINE = {"processor": "Abacus 9 <x>", "cores": "2", "Python": "3.11.7", "numba": "0.61.0", "bouncy": "0.1.0"}
+
 # With this one, errors of the same level cannot be told apart in any cell: a tie is a tie.
 SEED = 0
 

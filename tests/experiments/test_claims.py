@@ -80,16 +80,35 @@ def test_two_runs_are_undecided():
     assert set(words(results_like(PAPER, runs=2)).values()) == {"undecided"}
 
 
-def test_one_cell_of_several_is_in_part_and_named():
-    """Catches a claim that reproduces although it fails in a cell, and a verdict that does not say where."""
+def test_claim_that_holds_here_and_fails_there_is_mixed_and_says_where():
+    """Catches a claim that reproduces in part although it fails in a cell, and a verdict that does not say where."""
 
     def level(edition, sampler, estimator, sigma_M, sigma_r):
         best = "bps-exponential" if sigma_r in (0.0, 0.5) else "hmc"
         return 1e-5 if sampler == best else 2e-5
 
     verdict = verdict_on(1, {"figure1": make("figure1", level)})
-    assert verdict.verdict == "reproduces in part"
+    assert verdict.verdict == "mixed"
     assert "holds at sigma_M = 0.2, sigma_r = 0 and 0.5; fails at sigma_M = 0.2, sigma_r = 0.1 and 1" in verdict.line
+
+
+def test_claim_that_holds_here_and_is_undecided_there_reproduces_in_part():
+    """Catches doubt in one cell that is counted as a failure, or not at all."""
+    verdict = verdict_on(3, results_like({**PAPER, ("figure2", 0.05): levels()}))
+    assert verdict.verdict == "reproduces in part"
+    assert "holds at sigma_M = 0.02; undecided at sigma_M = 0.05" in verdict.line
+
+
+def test_failure_outweighs_doubt_in_other_cells():
+    """Catches a claim that reproduces in part because a cell is undecided, although another fails."""
+
+    def level(edition, sampler, estimator, sigma_M, sigma_r):
+        best = {0.0: "bps-exponential", 0.1: "hmc"}.get(sigma_r)
+        return 1e-5 if sampler == best else 2e-5
+
+    verdict = verdict_on(1, {"figure1": make("figure1", level)})
+    assert verdict.verdict == "mixed"
+    assert {comparison.outcome for comparison in verdict.comparisons} == {"holds", "fails", "undecided"}
 
 
 def test_claim_that_holds_nowhere_and_fails_somewhere_does_not_reproduce():
@@ -168,9 +187,13 @@ LARGE = [key for key in PAPER if key[0] == "figure2"]
         ([EXPONENTIAL] * 2, [GAUSSIAN] * 5, "reproduces"),
         ([GAUSSIAN] * 2, [EXPONENTIAL] * 5, "reproduces"),
         ([EXPONENTIAL] * 2, [GAUSSIAN] * 4 + [levels()], "reproduces in part"),
-        ([EXPONENTIAL] * 2, [GAUSSIAN] * 4 + [EXPONENTIAL], "reproduces in part"),
+        ([EXPONENTIAL, levels()], [levels()] * 4 + [GAUSSIAN], "reproduces in part"),
+        ([EXPONENTIAL] * 2, [GAUSSIAN] * 4 + [EXPONENTIAL], "mixed"),
+        ([EXPONENTIAL, GAUSSIAN], [GAUSSIAN] * 4 + [levels()], "mixed"),
         ([EXPONENTIAL, GAUSSIAN], [GAUSSIAN] * 4 + [EXPONENTIAL], "does not reproduce"),
         ([EXPONENTIAL] * 2, [EXPONENTIAL] * 5, "does not reproduce"),
+        ([EXPONENTIAL] * 2, [EXPONENTIAL] * 4 + [levels()], "does not reproduce"),
+        ([EXPONENTIAL, GAUSSIAN], [levels()] * 5, "undecided"),
         ([EXPONENTIAL] * 2, [levels()] * 5, "undecided"),
     ],
 )
@@ -180,9 +203,17 @@ def test_augmentation_depends_on_d_only_if_both_sides_are_seen(small, large, wor
     assert words(results_like(table))[5] == word
 
 
-def test_line_is_one_line_of_ascii():
-    """Catches a verdict that breaks a terminal which cannot show Greek letters."""
-    for verdict in judge(results_like(PAPER)):
+MIXED = {**PAPER, ("figure1", 2.0): GAUSSIAN, ("figure2", 0.02): EXPONENTIAL, ("figure2", 0.2): levels()}
+
+
+@pytest.mark.parametrize("table", [PAPER, MIXED, dict.fromkeys(PAPER, levels())])
+@pytest.mark.parametrize("figures", [("figure1",), ("figure1", "figure2")])
+def test_line_is_one_whole_line_of_ascii(table, figures):
+    """Catches a verdict that breaks a terminal which cannot show Greek letters, or that leaves something out."""
+    for verdict in judge(results_like(table, figures)):
         assert "\n" not in verdict.line
         assert verdict.line.isascii()
-        assert verdict.verdict in verdict.line
+        assert verdict.line.startswith(f"{verdict.number}. {verdict.claim} [")
+        assert f"]: {verdict.verdict}" in verdict.line
+        assert verdict.line.endswith(f"({verdict.detail})" if verdict.detail else "not measured")
+        assert bool(verdict.detail) == (verdict.verdict != "not measured")

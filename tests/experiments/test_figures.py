@@ -54,6 +54,15 @@ def test_every_bar_is_a_median_in_the_colour_of_its_sampler(name, columns):
     assert all(ax.get_yscale() == "log" for ax in figure.axes)
 
 
+@pytest.mark.parametrize(("top", "end"), [(1e-4, 1e-4), (1.0, 1.0), (100.0, 100.0), (1.01e-4, 1e-3), (9.9e-5, 1e-4)])
+def test_axis_ends_at_the_first_power_of_ten_that_holds_all(top, end):
+    """Catches an empty decade above a quartile that is itself a power of ten, and a whisker that is cut off."""
+    settings, rows = make("figure2", LEVEL, runs=3)
+    same = [row._replace(mse=top) for row in rows]
+    for ax in draw_errors(same, settings).axes:
+        assert ax.get_ylim()[1] == pytest.approx(end)
+
+
 def test_whiskers_are_quartiles():
     """Catches error bars that are standard deviations or ranges."""
     settings, rows = make("figure2", LEVEL, spread=1.0)

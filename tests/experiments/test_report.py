@@ -3,14 +3,15 @@
 import base64
 import html.parser
 import re
+from typing import get_args
 
 import pytest
 
 from bouncy.experiments.captions import describe_errors, describe_views
-from bouncy.experiments.claims import judge
+from bouncy.experiments.claims import Word, judge
 from bouncy.experiments.page import Badge, Bullets, Heading, Paragraph, Picture, Strong, Table, as_html, as_markdown
 from bouncy.experiments.report import PAPER_ADDRESS, compose, write_report
-from experiments.made_up import levels, make, make_views
+from experiments.made_up import MACHINE, levels, make, make_views
 
 LEVEL = levels(bps_exponential=1, bps_gaussian=2, hmc=3)
 VOID = {"meta", "img", "br", "link", "hr"}
@@ -51,7 +52,7 @@ def results():
 @pytest.fixture(scope="module")
 def directory(results, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "new"
-    write_report(path, results, make_views())
+    write_report(path, results, make_views(), MACHINE)
     return path
 
 
@@ -152,7 +153,7 @@ def test_views_are_described_by_their_numbers():
 
 def test_one_figure_is_enough(tmp_path, results):
     """Catches a report that needs both figures and the views."""
-    write_report(tmp_path, {"figure2": results["figure2"]}, None)
+    write_report(tmp_path, {"figure2": results["figure2"]}, None, MACHINE)
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert {file.name for file in tmp_path.iterdir()} == {"figure2.png", "report.md", "report.html"}
     assert "not measured" in text
@@ -162,21 +163,79 @@ def test_one_figure_is_enough(tmp_path, results):
 
 def test_report_is_the_same_every_time(directory, results, tmp_path):
     """Catches dates, random resamples or the order of a set in the report."""
-    write_report(tmp_path, results, make_views())
+    write_report(tmp_path, results, make_views(), MACHINE)
     for name in ("report.md", "report.html"):
         assert (tmp_path / name).read_bytes() == (directory / name).read_bytes()
 
 
 def test_settings_seed_and_missing_runs_are_told(results):
     """Catches a report that hides how it was made, or that runs are missing."""
-    text = as_markdown(compose(results, None))
+    text = as_markdown(compose(results, None, MACHINE))
     assert "Seed 1711." in text
     assert "30 runs of 0.5 s of CPU time per sampler, of which the first 10% is discarded" in text
     assert "travel time 6.5π" in text
     assert "runs are there" not in text
     settings, rows = results["figure1"]
-    partial = as_markdown(compose({"figure1": (settings, [row for row in rows if row.run < 12])}, None))
+    partial = as_markdown(compose({"figure1": (settings, [row for row in rows if row.run < 12])}, None, MACHINE))
     assert "Only 96 of 240 runs are there." in partial
+
+
+def test_machine_is_the_one_that_is_given(results):
+    """Catches a report that names the machine it was written on in place of the one that measured."""
+    text = as_markdown(compose(results, None, MACHINE))
+    assert "Machine: processor Abacus 9 &lt;x&gt;, 2 cores, Python 3.11.7, numba 0.61.0, bouncy 0.1.0." in text
+    assert "Machine" not in as_markdown(compose(results, None, {}))
+
+
+def test_model_is_the_one_that_is_drawn(results):
+    """Catches sigma_M told as the standard deviation of the couplings, which is smaller by the square root of 2."""
+    text = as_html(compose({"figure1": results["figure1"]}, None, MACHINE)[:5], None)
+    assert "M\u00a0=\u00a0(A + A&#x27;)/2 and a zero diagonal" in text
+    assert "A<sub>ij</sub> ~ N(0, σ<sub>M</sub>²), r<sub>i</sub> ~ N(0, σ<sub>r</sub>²)" in text
+    assert "standard deviation" not in text
+
+
+@pytest.mark.parametrize(
+    ("figures", "named"),
+    [(("figure1",), "figure 1"), (("figure2",), "figure 2"), (("figure1", "figure2"), "figure 1 and figure 2")],
+)
+def test_only_figures_that_were_run_are_spoken_of(results, figures, named):
+    """Catches a report that promises a figure which was not run, or a caveat about one."""
+    text = as_markdown(compose({figure: results[figure] for figure in figures}, None, MACHINE))
+    assert f"A rerun of {named} of A. Pakman" in text
+    assert ("in figure 2 too" in text) == ("figure2" in figures)
+
+
+def test_every_word_of_a_verdict_is_explained_and_has_its_colour(results, tmp_path):
+    """Catches a verdict that the reader must guess the meaning of, or that looks like another one."""
+    text = as_markdown(compose(results, None, MACHINE))
+    for word in get_args(Word):
+        assert re.search(rf"^- {word}: .*The last claim: ", text, flags=re.MULTILINE)
+    words = [word for word in get_args(Word) if word not in ("undecided", "not measured")]
+    page = as_html([Table("", [""], [[Badge(word)] for word in words])], tmp_path)
+    kinds = re.findall(r'<span class="badge (\w+)">', page)
+    colours = {kind: re.search(rf"^\.{kind} {{ background: (#\w+)", page, flags=re.MULTILINE)[1] for kind in kinds}
+    assert len(set(colours.values())) == len(words)
+
+
+def test_choice_of_low_and_high_is_told(results):
+    """Catches a reader who takes the split of sigma_M at d = 100 for the paper's."""
+    text = as_markdown(compose(results, None, MACHINE))
+    assert "low means σ<sub>M</sub> = 0.02 and 0.05 and high means σ<sub>M</sub> = 0.2 and 0.5, a choice made" in text
+    assert "σ<sub>M</sub> = 0.1 is shown beside them, but these claims are not judged by it" in text
+
+
+def test_speed_is_that_of_the_chain_which_made_the_estimate(results):
+    """Catches the speed of one of two chains of a sampler told for both."""
+    settings, rows = results["figure2"]
+    quick = [
+        row._replace(hits=3 * row.hits) if (row.edition, row.sampler, row.estimator) == ("ours", "hmc", "ends") else row
+        for row in rows
+    ]
+    text = as_markdown(compose({"figure2": (settings, quick)}, None, MACHINE))
+    assert "| ours | HMC | ends of trajectories | 30 | 5 |" in text
+    assert "| ours | HMC | whole path and conditional means | 10 | 5 |" in text
+    assert "| ours | Gibbs | whole path and conditional means | 10 | 5 |" in text
 
 
 def test_whatever_a_text_contains_is_escaped(tmp_path):

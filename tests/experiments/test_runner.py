@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 
 import bouncy
-from bouncy.experiments import contenders, ledger, runner
-from bouncy.experiments.contenders import CONTENDERS, run_contender
+from bouncy.experiments import contenders, keeping, runner
+from bouncy.experiments.contenders import CONTENDERS, Contender, enter, run_contender
 from bouncy.experiments.ledger import Ledger, complete_runs
+from bouncy.experiments.machine import describe
 from bouncy.experiments.runner import Task, draw_model, measure, run_task, shuffled_tasks, squared_errors
 from bouncy.experiments.settings import load
 from bouncy.experiments.table import HEADER, format_rows
+from bouncy.recorders.pairs import NoPairs
+from bouncy.recorders.recorder import REFRESHMENTS
 from conftest import base_seed
+from experiments.in_process import made_up_measurement, make_up_measurements
 
 SEED = 5
 ROWS_PER_RUN = sum(len(contender.estimators) for contender in CONTENDERS)
@@ -27,9 +31,11 @@ def small():
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """Return a directory in which a tiny figure 1 was measured, and its rows."""
+    """Return a directory with a tiny figure 1, and its rows, whose errors are made up."""
     directory = tmp_path_factory.mktemp("measured")
-    return directory, measure(load("figure1", "tiny"), directory, SEED, workers=2, progress=False)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        make_up_measurements(monkeypatch)
+        return directory, measure(load("figure1", "tiny"), directory, SEED, progress=False)
 
 
 @pytest.fixture
@@ -60,21 +66,11 @@ def test_every_estimator_of_every_contender_in_every_run(measured):
     assert {row.seed for row in rows} == {SEED}
 
 
-def test_all_contenders_have_the_same_cpu_time(measured):
-    """Catches a contender that is given more time than others; the machine may be busy, so the bounds are wide."""
-    seconds = load("figure1", "tiny").seconds
-    used = np.array([row.cpu_seconds for row in measured[1]])
-    assert used.min() >= seconds
-    assert np.median(used) < 1.02 * seconds
-
-
-def test_errors_are_small_and_add_up(measured):
-    """Catches a moment compared with the truth of another model, and a sum that forgets a part."""
+def test_errors_add_up(measured):
+    """Catches a sum that forgets a part."""
     for row in measured[1]:
         assert row.mse == row.mse_mean + row.mse_pairs
         assert 0 < row.flips <= row.hits
-    easy = [row.mse for row in measured[1] if row.sigma_M == 0.2]
-    assert max(easy) < 0.05
 
 
 def test_the_file_holds_the_rows(measured):
@@ -87,6 +83,7 @@ def test_the_file_holds_the_rows(measured):
     assert origin["seed"] == SEED
     assert origin["runs"] == 2
     assert origin["version of bouncy"] == bouncy.__version__
+    assert {name: origin[name] for name in describe()} == describe()
 
 
 def test_a_figure_that_is_complete_is_not_measured_again(measured, monkeypatch):
@@ -98,7 +95,7 @@ def test_a_figure_that_is_complete_is_not_measured_again(measured, monkeypatch):
     assert (directory / "figure1.csv").stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_what_is_missing_is_measured_and_the_rest_is_kept(measured, copy_of):
+def test_what_is_missing_is_measured_and_the_rest_is_kept(measured, copy_of, monkeypatch):
     """Catches a resumed figure that repeats or changes kept runs, or never gets the lost ones."""
     path = copy_of / "figure1.csv"
     text = path.read_text()
@@ -106,7 +103,8 @@ def test_what_is_missing_is_measured_and_the_rest_is_kept(measured, copy_of):
     whole_runs = (text[: len(text) // 2].count("\n") - 1) // ROWS_PER_RUN
     kept = text.splitlines()[: 1 + ROWS_PER_RUN * whole_runs]
     assert 1 <= whole_runs <= 6
-    rows = measure(load("figure1", "tiny"), copy_of, SEED, workers=1, progress=False)
+    make_up_measurements(monkeypatch)
+    rows = measure(load("figure1", "tiny"), copy_of, SEED, progress=False)
     assert tasks_of(rows) == tasks_of(measured[1])
     assert len(rows) == len(measured[1])
     after = path.read_text().splitlines()
@@ -126,11 +124,33 @@ def test_an_unfinished_run_is_dropped(measured, copy_of, cut):
     assert sorted(entry.name for entry in copy_of.iterdir()) == ["figure1.csv", "figure1.json"]
 
 
-def test_a_run_that_was_written_twice_is_dropped(measured):
-    """Catches runs that count double in a median."""
+def test_of_a_run_that_was_written_twice_the_first_copy_counts(measured):
+    """Catches runs that count double in a median, or that two processes at once make each other lose."""
     rows = measured[1]
-    assert len(complete_runs([*rows, *rows[:ROWS_PER_RUN]])) == len(rows) - ROWS_PER_RUN
-    assert len(complete_runs([*rows, rows[0]])) == len(rows) - ROWS_PER_RUN
+    other = [row._replace(mse=7.0) for row in rows[:ROWS_PER_RUN]]
+    assert complete_runs([*rows, *other]) == rows
+    assert complete_runs([*rows, other[0]]) == rows
+
+
+def test_a_copy_is_not_completed_from_another(measured):
+    """Catches a run put together from the beginning of one copy and the end of another."""
+    rows = measured[1]
+    other = [row._replace(mse=7.0) for row in rows[:ROWS_PER_RUN]]
+    assert complete_runs([*other[:3], *rows]) == rows
+    assert complete_runs([*other[:3], *rows[: ROWS_PER_RUN - 1]]) == []
+
+
+def test_reading_changes_nothing(copy_of):
+    """Catches a look at a figure that cuts off what another process is just writing."""
+    path = copy_of / "figure1.csv"
+    path.write_text(path.read_text()[:-20])
+    before = path.read_bytes()
+    rows = Ledger(copy_of, load("figure1", "tiny"), SEED).read()
+    assert len(rows) % ROWS_PER_RUN == 0
+    assert len(rows) > 0
+    assert path.read_bytes() == before
+    assert Ledger(copy_of / "nowhere", load("figure1", "tiny"), SEED).read() == []
+    assert not (copy_of / "nowhere").exists()
 
 
 @pytest.mark.parametrize(
@@ -157,8 +177,16 @@ def test_rows_of_other_settings_are_refused(copy_of, change, seed, message):
 
 def test_rows_of_another_version_are_refused(copy_of, monkeypatch):
     """Catches runs of faster and slower code in one median."""
-    monkeypatch.setattr(ledger.bouncy, "__version__", "0.0.1", raising=False)
+    monkeypatch.setattr(bouncy, "__version__", "0.0.1", raising=False)
     with pytest.raises(ValueError, match=r"version of bouncy = .*asked for is version of bouncy = '0\.0\.1'"):
+        Ledger(copy_of, load("figure1", "tiny"), SEED).open()
+
+
+@pytest.mark.parametrize("name", describe())
+def test_rows_of_another_machine_are_refused(copy_of, monkeypatch, name):
+    """Catches runs of a faster and a slower machine in one median."""
+    monkeypatch.setattr(keeping, "describe", lambda: {**describe(), name: "other"})
+    with pytest.raises(ValueError, match=rf"measured with {name} = .*but asked for is {name} = 'other'\. Choose"):
         Ledger(copy_of, load("figure1", "tiny"), SEED).open()
 
 
@@ -210,11 +238,10 @@ def test_a_model_depends_on_seed_cell_and_run_alone():
 def test_who_begins_changes_from_run_to_run(monkeypatch):
     """Catches a contender that always runs first, or one that is left out when the order turns."""
     order = []
-    moments = np.zeros(10), np.zeros((10, 10))
 
     def fake(contender, *arguments, **options):
         order.append(contender)
-        return contenders.Measurement(dict.fromkeys(contender.estimators, moments), 1.0, 2, 1)
+        return made_up_measurement(contender, *arguments, **options)
 
     monkeypatch.setattr(runner, "run_contender", fake)
     first = []
@@ -236,7 +263,7 @@ def test_squared_errors():
     assert np.isnan(squared_errors((np.zeros(3), None), (np.zeros(3), None))[1])
 
 
-@pytest.mark.parametrize("contender", CONTENDERS, ids=lambda contender: f"{contender.edition}-{contender.sampler}")
+@pytest.mark.parametrize("contender", CONTENDERS, ids=lambda c: f"{c.edition}-{c.sampler}-{c.estimators[0]}")
 def test_estimates_are_those_of_the_model(contender):
     """Catches moments of the wrong estimator or scale, in any contender: an error of 0.06 in one of them.
 
@@ -263,22 +290,61 @@ def test_estimates_are_those_of_the_model(contender):
         assert np.diag(pair_mean) == pytest.approx(1.0)
 
 
+def test_ends_are_not_charged_for_other_recordings():
+    """Catches the paper's estimator slowed down by sweeps within a trajectory and by pairs that it does not use.
+
+    The ends must be those of whole trajectories: as many as refreshments, and in each 6.5 d wall hits on average.
+    """
+    target = bouncy.MRF.random(10, 0.2, 0.5, seed=base_seed())
+    seed = np.random.SeedSequence(base_seed())
+    entry = enter(Contender("ours", "hmc", ("ends",)), target, seed, travel_time=6.5, pairs=True)
+    entry.compile()
+    entry.advance(5000)
+    recorder = entry.chain.recorder
+    assert isinstance(recorder.pairs, NoPairs)
+    assert entry.chain.sweep_time == pytest.approx(6.5 * np.pi)
+    assert entry.chain.events()[REFRESHMENTS] == pytest.approx(5000, abs=1)
+    assert entry.counts()[0] / 5000 == pytest.approx(65.0, abs=0.2)
+    assert list(entry.moments()) == ["ends"]
+
+
+def test_every_draw_is_counted_once():
+    """Catches ends that are lost or repeated where a block of draws is full."""
+    target = bouncy.MRF(np.zeros((2, 2)), np.array([-50.0, 50.0]))  # the first spin is up, the second one down
+    contender = Contender("ours", "hmc", ("ends",))
+    entry = enter(contender, target, np.random.SeedSequence(base_seed()), travel_time=0.5, pairs=True)
+    entry.advance(100)
+    entry.forget()
+    assert not entry.has_recorded()
+    entry.advance(contenders._BLOCK + 7)
+    assert entry.has_recorded()
+    assert entry._ends == contenders._BLOCK + 7
+    mean, pair_mean = entry.moments()["ends"]
+    assert mean == pytest.approx([1.0, -1.0], abs=0.0)
+    assert pair_mean == pytest.approx(np.array([[1.0, -1.0], [-1.0, 1.0]]), abs=0.0)
+
+
 class Clockwork:
     """An entry whose units of work take a known time of a made-up clock."""
 
     def __init__(self, monkeypatch, seconds_per_unit, seconds_per_call=0.0):
-        self.now, self.units, self.forgotten, self.calls = 100.0, 0, None, 0
+        self.now, self.units, self.forgotten, self.calls, self.recorded = 100.0, 0, None, 0, 0
         self._per_unit, self._per_call = seconds_per_unit, seconds_per_call
         monkeypatch.setattr(contenders.time, "process_time", lambda: self.now)
 
     def advance(self, units):
         self.calls += 1
         self.units += units
+        self.recorded += units
         self.now += self._per_call + units * self._per_unit
 
     def forget(self):
         assert self.forgotten is None
         self.forgotten = self.now
+        self.recorded = 0
+
+    def has_recorded(self):
+        return self.recorded >= 5
 
 
 @pytest.mark.parametrize("unit", [1e-8, 1e-6, 1e-4, 5e-3])
@@ -298,3 +364,26 @@ def test_a_coarse_clock_does_not_stop_the_measurement(monkeypatch):
     monkeypatch.setattr(contenders.time, "process_time", lambda: entry.now // 0.0156 * 0.0156)
     contenders._spend(entry, 0.5, 0.1)
     assert 0.45 < entry.now - 100.0 < 0.6
+
+
+def test_something_is_recorded_even_if_the_warm_up_took_all_the_time(monkeypatch):
+    """Catches moments of nothing, where one tick of the clock is longer than the CPU time of a run."""
+    entry = Clockwork(monkeypatch, 1e-5)
+    monkeypatch.setattr(contenders.time, "process_time", lambda: entry.now // 0.0156 * 0.0156)
+    assert contenders._spend(entry, 0.01, 0.1) > 0.0
+    assert entry.recorded == 5
+
+
+@pytest.mark.parametrize("contender", CONTENDERS, ids=lambda c: f"{c.edition}-{c.sampler}-{c.estimators[0]}")
+def test_moments_of_the_shortest_run(monkeypatch, contender):
+    """Catches an average over nothing, in any contender, where no trajectory or sweep has ended in time."""
+    ticks = iter([0.0, 0.0])  # the clock stands still, then all the time is over
+    monkeypatch.setattr(contenders.time, "process_time", lambda: next(ticks, 1.0))
+    target = bouncy.MRF.random(5, 0.3, 0.5, seed=base_seed())
+    seed = np.random.SeedSequence(base_seed())
+    found = run_contender(contender, target, seed, seconds=0.5, warmup=0.1, travel_time=6.5, pairs=True)
+    assert found.cpu_seconds == 1.0
+    assert found.hits > 0
+    for mean, pair_mean in found.moments.values():
+        assert abs(mean).max() <= 1.0
+        assert np.isfinite(pair_mean).all()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bouncy.experiments.settings import FIGURES, VERSIONS, load, load_views
+from bouncy.experiments.settings import DEFAULT_OUT, FIGURES, VERSIONS, load, load_views
 
 
 def test_figures_of_the_paper():
@@ -31,6 +31,12 @@ def test_smaller_versions_cost_less_and_measure_the_same(figure):
         assert settings.warmup == 0.1
         cost.append(len(settings.cells) * settings.runs * settings.seconds)
     assert cost[0] > 10 * cost[1] > 50 * cost[2]
+
+
+def test_every_version_has_a_directory_of_its_own():
+    """Catches a full run that is refused because a quick one came before."""
+    assert set(DEFAULT_OUT) == set(VERSIONS)
+    assert len(set(DEFAULT_OUT.values())) == len(VERSIONS)
 
 
 def test_views_have_enough_states_for_their_lags():

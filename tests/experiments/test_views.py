@@ -1,20 +1,25 @@
 """The views: right numbers on series and chains that are known."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from bouncy.experiments import views
+from bouncy.experiments import keeping, kept_views, views
 from bouncy.experiments.contenders import CONTENDERS
+from bouncy.experiments.kept_views import keep_views, read_views, write_views
+from bouncy.experiments.machine import describe
 from bouncy.experiments.settings import ViewSettings, load_views
-from bouncy.experiments.views import autocorrelation, measure_views, take_pace, take_view
+from bouncy.experiments.views import CHAINS, autocorrelation, measure_views, take_pace, take_view
 from conftest import base_seed
+from experiments.in_process import in_process_pool
+from experiments.made_up import make_views
 
 SMALL = ViewSettings(
     d=10, sigma_M=0.1, sigma_r=0.0, travel_time=0.5, lag_sweeps=0.5, lags=20, states=2000, flips=2000, trace=50
 )
-each_contender = pytest.mark.parametrize(
-    "k", range(len(CONTENDERS)), ids=[f"{contender.edition}-{contender.sampler}" for contender in CONTENDERS]
-)
+each_chain = pytest.mark.parametrize("k", range(len(CHAINS)), ids=["-".join(chain) for chain in CHAINS])
 
 
 def test_autocorrelation_of_a_known_series():
@@ -40,7 +45,7 @@ def test_autocorrelation_of_short_and_constant_series():
     assert np.isnan(autocorrelation(np.ones(10), 3)).all()
 
 
-@each_contender
+@each_chain
 def test_holding_times_are_in_sweeps(k):
     """Catches times in units of the clock, or of another clock, in place of sweeps.
 
@@ -55,7 +60,7 @@ def test_holding_times_are_in_sweeps(k):
     assert (1.5 < mean < 2.7) if view.sampler == "gibbs" else (0.5 < mean < 2.4)
 
 
-@each_contender
+@each_chain
 def test_the_distance_of_states_is_that_of_one_lag(k):
     """Catches states that are closer together or further apart than the pace of a sampler says.
 
@@ -85,18 +90,82 @@ def test_a_chain_that_is_stuck_ends(monkeypatch):
     frozen = ViewSettings(
         d=10, sigma_M=1e6, sigma_r=1e6, travel_time=0.5, lag_sweeps=0.5, lags=5, states=500, flips=200, trace=50
     )
-    for k, contender in enumerate(CONTENDERS):
+    for k, chain in enumerate(CHAINS):
         _, view = take_view(k, frozen, base_seed(), 1e-6, 1e-6)
-        assert view.sampler == contender.sampler
+        assert (view.edition, view.sampler) == chain
         assert view.holding_times.size < 200
 
 
-def test_views_of_all_contenders():
-    """Catches a contender without a view, and lags that differ within an edition."""
-    found = measure_views(load_views("tiny"), 3, workers=2, progress=False)
-    assert [(view.edition, view.sampler) for view in found.curves] == [(c.edition, c.sampler) for c in CONTENDERS]
+def test_views_of_all_samplers(monkeypatch):
+    """Catches a sampler without a view or with two, and lags that differ within an edition."""
+    monkeypatch.setattr(views, "single_threaded_pool", in_process_pool)
+    found = measure_views(load_views("tiny"), 3, progress=False)
+    shown = [(view.edition, view.sampler) for view in found.curves]
+    assert len(shown) == len(set(shown))
+    assert set(shown) == {(contender.edition, contender.sampler) for contender in CONTENDERS}
     assert (found.d, found.sigma_M, found.sigma_r, found.seed) == (100, 0.1, 0.0, 3)
     for edition in ("published", "ours"):
         assert len({view.lag_seconds for view in found.curves if view.edition == edition}) == 1
     assert all(view.autocorrelation.shape == (20,) for view in found.curves)
     assert all(view.lag_seconds > 0.0 for view in found.curves)
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Return a file of views with settings SMALL."""
+    write_views(tmp_path / "new" / "views.npz", make_views(), SMALL)
+    return tmp_path / "new" / "views.npz"
+
+
+def same(view, other):
+    return all(np.array_equal(getattr(view, field), getattr(other, field)) for field in vars(view))
+
+
+def test_views_are_read_back(kept):
+    """Catches fields that are lost, rounded, or given to another sampler, and files that are left over."""
+    found, written = read_views(kept, SMALL, 1711), make_views()
+    assert (found.d, found.sigma_M, found.sigma_r, found.seed) == (SMALL.d, SMALL.sigma_M, SMALL.sigma_r, 1711)
+    assert all(same(view, other) for view, other in zip(found.curves, written.curves, strict=True))
+    assert [path.name for path in kept.parent.iterdir()] == ["views.npz"]
+    with np.load(kept, allow_pickle=False) as file:
+        origin = json.loads(str(file["origin"]))
+    assert origin["seed"] == 1711
+    assert origin["states"] == SMALL.states
+    assert {name: origin[name] for name in describe()} == describe()
+
+
+def test_views_of_another_origin_are_not_used(kept, monkeypatch):
+    """Catches views of other settings, another seed or a faster machine in a report."""
+    assert read_views(kept, replace(SMALL, flips=7), 1711) is None
+    assert read_views(kept, SMALL, 1712) is None
+    monkeypatch.setattr(keeping, "describe", lambda: {**describe(), "cores": "99"})
+    assert read_views(kept, SMALL, 1711) is None
+
+
+def test_damaged_views_are_not_used(kept, monkeypatch):
+    """Catches an error, or wrong numbers, where bytes were lost or changed in the file."""
+    whole = kept.read_bytes()
+    for size in (0, 1, 100, len(whole) // 2, len(whole) - 1):
+        kept.write_bytes(whole[:size])
+        assert read_views(kept, SMALL, 1711) is None
+    for place in np.linspace(0, len(whole) - 1, 60).astype(int):
+        kept.write_bytes(whole[:place] + bytes([whole[place] ^ 0x41]) + whole[place + 1 :])
+        found = read_views(kept, SMALL, 1711)
+        # A changed byte that is not looked at, such as a time stamp, does no harm.
+        assert found is None or all(map(same, found.curves, make_views().curves))
+    kept.write_bytes(whole)
+    monkeypatch.setattr(kept_views, "_MOST_BYTES", 1000)
+    assert read_views(kept, SMALL, 1711) is None
+
+
+def test_views_are_measured_when_they_must_be(kept, monkeypatch):
+    """Catches views that are measured again although they are there, or that stay damaged."""
+    asked = []
+    monkeypatch.setattr(kept_views, "measure_views", lambda *arguments: asked.append(arguments) or make_views())
+    keep_views(kept.parent, SMALL, 1711, 2, False)
+    assert asked == []
+    kept.write_bytes(b"nothing")
+    keep_views(kept.parent, SMALL, 1711, 2, False)
+    assert asked == [(SMALL, 1711, 2, False)]
+    keep_views(kept.parent, SMALL, 1711, 2, False)
+    assert len(asked) == 1

@@ -193,7 +193,9 @@ def test_whole_turns_warn(turns):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"travel_time": 0.0}, "positive"),
+        ({"travel_time": 0.0}, "expected a number from 0.01 to 100000"),
+        ({"travel_time": 1e-300}, "expected a number from 0.01 to 100000"),
+        ({"travel_time": 1e9}, "expected a number from 0.01 to 100000"),
         ({"travel_time": math.inf}, "travel_time"),
         ({"travel_time": -1.0}, "travel_time"),
         ({"travel_time": math.nan}, "travel_time"),
@@ -205,3 +207,38 @@ def test_bad_settings_are_refused(arguments, message):
     """Catches settings that would hang or fail deep inside compiled code."""
     with pytest.raises((ValueError, TypeError), match=message):
         bouncy.HMC(**arguments)
+
+
+def test_long_trajectories_are_not_called_a_bug():
+    """Catches a false alarm: without tolls a falling site keeps its rate until the velocity is drawn anew.
+
+    Each score has |z| > 5 with probability 6e-7 if the variance between trajectories is allowed for; else it is ~100.
+    """
+    flat = bouncy.MRF(np.zeros((10, 10)))
+    for seed in range(20):
+        run = bouncy.sample(flat, bouncy.HMC("exponential", travel_time=1000.5), chains=1, draws=1, warmup=0, seed=seed)
+        assert abs(run.diagnostics["hit_rate_z"]) < 5
+
+
+@every_augmentation
+def test_huge_costs_leave_numbers(augmentation):
+    """Catches an overflow of the kinetic energy, after which a site would be lost without a word."""
+    target = bouncy.MRF([[0.0, 4e307], [4e307, 0.0]])
+    chain = new_chain(target, augmentation, math.inf, state_for(2))
+    chain.run(2.0 if augmentation == "gaussian" else 1e-3)
+    assert np.isfinite(chain.clock.energy).all()
+    assert np.isfinite(np.array(chain.where(2.0))).all()
+
+
+@pytest.mark.parametrize("travel_time", [0.1, 0.5 * math.pi])
+def test_short_trajectories_warm_up_as_long(travel_time):
+    """Catches a default warm-up that counts sweeps of a few attempts as whole ones."""
+    run = bouncy.sample(model(4), bouncy.HMC(travel_time=travel_time), chains=2, draws=10, seed=SEED)
+    assert run.warmup * travel_time == pytest.approx(200 * math.pi, rel=0.01)
+
+
+def test_no_attempt_is_not_called_a_refusal():
+    """Catches a warning with the wrong reason: a run so short that no wall is met says nothing about the target."""
+    with pytest.warns(bouncy.NoFlipWarning, match="no flip was attempted"):
+        run = bouncy.sample(model(1), bouncy.HMC(travel_time=0.01), chains=1, draws=1, warmup=0, seed=3)
+    assert any("no flip was attempted" in text for text in run.diagnostics["warnings"])

@@ -57,5 +57,5 @@ def _show_version(context: click.Context, parameter: click.Parameter, wanted: bo
 def main(traceback: bool) -> None:
     """Sample binary distributions with the Binary Bouncy Particle Sampler.
 
-    Exits with 0 on success, 1 on an error, 2 on wrong usage.
+    Exits with 0 on success, 1 on an error, 2 on wrong usage, 130 when interrupted.
     """

@@ -56,8 +56,15 @@ def _allocate(d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> Bal
     return clock
 
 
-# The density of z at the wall is 1 and the mean speed towards it E[w]_- = 1 / sqrt(2 pi).
-PARABOLIC = Clock(family="trajectory", name="exponential", allocate=_allocate, hit_rate=lambda d: d / sqrt(2 * pi))
+PARABOLIC = Clock(
+    family="trajectory",
+    name="exponential",
+    allocate=_allocate,
+    # The density of z at the wall is 1 and the mean speed towards it E[w]_- = 1 / sqrt(2 pi).
+    hit_rate=lambda d: d / sqrt(2 * pi),
+    # Where no toll is paid a site keeps its energy, Gamma(3/2), and its rate 1 / (2u) until velocities are drawn anew.
+    slow=lambda d: ((pi / 2 - 1) / d, 2.0),
+)
 
 
 @implements(restart, Balls)

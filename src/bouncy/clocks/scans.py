@@ -75,7 +75,7 @@ def _fill_in_turn(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
     while n < times.size:
         # Attempt j of a sweep lies in the middle of its share of the time, at (j + 1/2) / d.
         due = int(max(0.0, min((t_stop - begin) * d + 0.5, float(d))))
-        m = min(due - k, times.size - n)
+        m = max(0, min(due - k, times.size - n))
         for j in range(m):
             times[n + j] = begin + (k + j + 0.5) * spacing
             sites[n + j] = k + j

@@ -145,7 +145,7 @@ def _set_decades(ax: Axes, panel: Panel) -> None:
     ax.set_yscale("log")
     if lows:
         top = max(summary.high for summary in summaries)
-        ax.set_ylim(10.0 ** math.floor(math.log10(min(lows)) - 0.1), 10.0 ** math.ceil(math.log10(top) * (1 - 1e-9)))
+        ax.set_ylim(10.0 ** math.floor(math.log10(min(lows)) - 0.1), 10.0 ** math.ceil(math.log10(top) - 1e-9))
     ax.yaxis.set_major_locator(LogLocator(numticks=8))
     ax.yaxis.set_minor_formatter(NullFormatter())
 

@@ -6,12 +6,11 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import bouncy
 from bouncy.experiments.contenders import CONTENDERS
+from bouncy.experiments.keeping import origin_of, replace_file
 from bouncy.experiments.settings import Settings
 from bouncy.experiments.table import HEADER, Row, format_rows, parse_rows
 
@@ -26,7 +25,7 @@ class Ledger:
     def __init__(self, directory: Path, settings: Settings, seed: int) -> None:
         self.path = directory / f"{settings.figure}.csv"
         self._origin_path = directory / f"{settings.figure}.json"
-        self._origin = {"version of bouncy": bouncy.__version__, "seed": seed, **asdict(settings)}
+        self._origin = origin_of(settings, seed)
 
     def open(self) -> list[Row]:
         """Return the rows of all complete runs, and leave just these in the file, which is made if need be.
@@ -34,22 +33,33 @@ class Ledger:
         Raises
         ------
         ValueError
-            The file was measured with other settings, or is not one that this class has written.
+            The file was measured with other settings or on another machine, or is not one that this class has written.
         """
         if not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            _replace(self._origin_path, json.dumps(self._origin, indent=2) + "\n")
-            _replace(self.path, HEADER)
+            replace_file(self._origin_path, (json.dumps(self._origin, indent=2) + "\n").encode())
+        rows = self.read()
+        content = (HEADER + format_rows(rows)).encode()
+        if not self.path.exists() or content != self.path.read_bytes():
+            replace_file(self.path, content)
+        return rows
+
+    def read(self) -> list[Row]:
+        """Return the rows of all complete runs, none if there is no file, and leave everything as it is.
+
+        Raises
+        ------
+        ValueError
+            As `open` does.
+        """
+        if not self.path.exists():
             return []
         self._check_origin()
         text = self.path.read_text(encoding="utf-8", errors="replace")
         try:
-            rows = complete_runs(parse_rows(text))
+            return complete_runs(parse_rows(text))
         except ValueError as error:
             raise ValueError(f"{self.path} is damaged: {error}. {self._remedy()}") from error
-        if HEADER + format_rows(rows) != text:
-            _replace(self.path, HEADER + format_rows(rows))
-        return rows
 
     def append(self, rows: Iterable[Row]) -> None:
         """Add the rows of a run; they are on the disk when this returns."""
@@ -59,8 +69,8 @@ class Ledger:
             os.fsync(file.fileno())
 
     def _check_origin(self) -> None:
-        """Raise unless the rows were measured with the same settings, seed and version."""
-        asked: dict[str, Any] = json.loads(json.dumps(self._origin))
+        """Raise unless the rows were measured with the same settings, seed and version on the same machine."""
+        asked = self._origin
         try:
             found: dict[str, Any] = dict(json.loads(self._origin_path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
@@ -79,24 +89,27 @@ class Ledger:
 
 
 def complete_runs(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows of those runs of which every estimator of every contender is there, once."""
+    """Return the rows of those runs of which every estimator of every contender is there.
+
+    Of a run that two processes have written the first copy counts.
+    """
     runs: dict[tuple[float, float, int], list[Row]] = defaultdict(list)
     for row in rows:
         runs[row.sigma_M, row.sigma_r, row.run].append(row)
-    expected = sorted((c.edition, c.sampler, name) for c in CONTENDERS for name in c.estimators)
-    whole = (run for run in runs.values() if sorted((r.edition, r.sampler, r.estimator) for r in run) == expected)
-    return [row for run in whole for row in run]
+    return [row for run in runs.values() for row in _first_copy(run)]
 
 
-def _replace(path: Path, text: str) -> None:
-    """Give a file a new content in one step: whatever happens, it has the old one or the new one."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+_EXPECTED = {(c.edition, c.sampler, name) for c in CONTENDERS for name in c.estimators}
+
+
+def _first_copy(rows: Iterable[Row]) -> list[Row]:
+    """Return the first whole copy of a run; none if there is no whole one."""
+    copy: dict[tuple[str, str, str], Row] = {}
+    for row in rows:
+        key = row.edition, row.sampler, row.estimator
+        if key in copy:  # here another copy begins
+            copy = {}
+        copy[key] = row
+        if copy.keys() == _EXPECTED:
+            return list(copy.values())
+    return []

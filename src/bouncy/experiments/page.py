@@ -1,6 +1,7 @@
 """A page of headings, paragraphs, tables and pictures, as Markdown and as one HTML file that needs nothing else.
 
-Texts are plain: whatever they contain is escaped. Only `sigma_M`, `sigma_r`, `s_i` and `s_j` are set as symbols.
+Texts are plain: whatever they contain is escaped. Only `sigma_M`, `sigma_r` and letters with an index, such as `s_i`
+and `A_ij`, are set as symbols.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _markdown_cell(cell: str) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    plain = re.sub(r"([\\`*|\[\]])", r"\\\1", html.escape(text, quote=False))
+    plain = re.sub(r"([\\`*|~\[\]])", r"\\\1", html.escape(text, quote=False))
     return _set_symbols(plain)
 
 
@@ -134,12 +135,13 @@ sub { line-height: 0; font-size: 0.72em; }
 .badge { display: inline-block; padding: 0.05rem 0.5rem; border-radius: 999px; font-weight: 600; white-space: nowrap; }
 .good { background: #d3eee5; color: #00513a; }
 .part { background: #fdeccb; color: #6b4a00; }
+.mixed { background: #e3dbf3; color: #46257a; }
 .bad { background: #fbdccb; color: #7d3200; }
 .none { background: #e6e7e9; color: #3c4045; }
 """
 
 _SHORT = 24  # characters
-_KINDS = {"reproduces": "good", "reproduces in part": "part", "does not reproduce": "bad"}
+_KINDS = {"reproduces": "good", "reproduces in part": "part", "mixed": "mixed", "does not reproduce": "bad"}
 
 
 def as_html(blocks: Sequence[Block], directory: Path) -> str:
@@ -199,5 +201,7 @@ def _escape_html(text: str) -> str:
 
 
 def _set_symbols(text: str) -> str:
-    """Return text with the subscripts of σ_M, σ_r, s_i and s_j set."""
-    return re.sub(r"\bs_([ij])\b", r"s<sub>\1</sub>", re.sub(r"sigma_([Mr])\b", r"σ<sub>\1</sub>", text))
+    """Return text with the subscripts of σ_M and σ_r, and those of s_i, r_i, A_ij and the like, set."""
+    # ASCII, as the superscript in sigma_M² would count as a letter else.
+    greek = re.sub(r"sigma_([Mr])\b", r"σ<sub>\1</sub>", text, flags=re.ASCII)
+    return re.sub(r"\b([Ars])_(ij|i|j)\b", r"\1<sub>\2</sub>", greek)

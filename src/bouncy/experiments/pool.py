@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
 from typing import Any, TypeVar
 
 from tqdm.auto import tqdm
@@ -29,7 +30,7 @@ def single_threaded_pool(workers: int | None) -> Iterator[Executor]:
     others = set(active_children())
     with _one_thread_each():
         # Never forked: numba must not compile in a process that was.
-        pool = ProcessPoolExecutor(workers or available_cores(), get_context("spawn"), _ignore_interrupts)
+        pool = ProcessPoolExecutor(workers or available_cores(), get_context("spawn"), _set_up_worker)
         try:
             yield pool
         except BaseException:
@@ -57,9 +58,18 @@ def progress_bar(label: str, unit: str, progress: bool | None) -> tqdm:
     return tqdm(desc=label, unit=unit, disable=not show, leave=False)
 
 
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C, which a terminal sends to all processes, to the one that waits for the others."""
+def _set_up_worker() -> None:
+    """Leave Ctrl-C, which a terminal sends to all processes, to the one that waits for the others, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Wait for the process that started this one: were it killed, this one would wait for work for ever."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @contextmanager

@@ -5,19 +5,15 @@ Whatever the text says about a result is written from the numbers.
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-import bouncy
 from bouncy.experiments.analysis import FEWEST_RUNS, LEVEL, RESAMPLES, Bar, Cell, Errors, Ratio, group, summarise
 from bouncy.experiments.captions import describe_errors, describe_views
-from bouncy.experiments.claims import Comparison, Verdict, judge
+from bouncy.experiments.claims import HIGH, LOW, MIDDLE, Comparison, Verdict, Word, judge
 from bouncy.experiments.figures import draw_errors, draw_views
 from bouncy.experiments.labels import (
     EDITIONS,
@@ -52,7 +48,7 @@ PAPER_ADDRESS = "https://arxiv.org/abs/1711.00922"
 _NAMES = {"figure1": "Figure 1", "figure2": "Figure 2"}
 
 
-def write_report(directory: Path, results: Results, views: Views | None) -> None:
+def write_report(directory: Path, results: Results, views: Views | None, machine: Mapping[str, str]) -> None:
     """Write report.md, report.html and the pictures they show into a directory, which is made if need be.
 
     Parameters
@@ -60,25 +56,27 @@ def write_report(directory: Path, results: Results, views: Views | None) -> None
     directory : where to write; files of the same names are replaced.
     results : settings and rows by figure; a figure that was not run is left out.
     views : the views of single chains, or None to leave them out.
+    machine : what the rows were measured on, such as "processor", "cores" and "Python", in the order to be told.
     """
     directory.mkdir(parents=True, exist_ok=True)
     for figure, (settings, rows) in results.items():
         draw_errors(rows, settings).savefig(directory / f"{figure}.png")
     if views is not None:
         draw_views(views).savefig(directory / "views.png")
-    blocks = compose(results, views)
+    blocks = compose(results, views, machine)
     (directory / "report.md").write_text(as_markdown(blocks), encoding="utf-8")
     (directory / "report.html").write_text(as_html(blocks, directory), encoding="utf-8")
 
 
-def compose(results: Results, views: Views | None) -> list[Block]:
+def compose(results: Results, views: Views | None, machine: Mapping[str, str]) -> list[Block]:
     """Return the contents of the report."""
-    verdicts = judge(dict(results))
+    verdicts = judge(results)
+    rerun = join(_NAMES[figure].lower() for figure in results)
     blocks: list[Block] = [
         Heading("The experiments of the Binary Bouncy Particle Sampler, run again", 1),
-        Paragraph("A rerun of the two figures of A. Pakman, Binary Bouncy Particle Sampler (2017),", PAPER_ADDRESS),
+        Paragraph(f"A rerun of {rerun} of A. Pakman, Binary Bouncy Particle Sampler (2017),", PAPER_ADDRESS),
         Heading("What was run"),
-        *_describe_run(results),
+        *_describe_run(results, machine),
         Heading("The claims of the paper"),
         *_describe_claims(verdicts),
     ]
@@ -86,25 +84,26 @@ def compose(results: Results, views: Views | None) -> list[Block]:
         blocks += _describe_figure(figure, settings, rows)
     if views is not None:
         blocks += _describe_chains(views)
-    return [*blocks, Heading("How to read this"), Bullets(_CAVEATS)]
+    return [*blocks, Heading("How to read this"), Bullets(_list_caveats(results))]
 
 
 # --- what was run -----------------------------------------------------------------------------------------------------
 
 
-def _describe_run(results: Results) -> list[Block]:
+def _describe_run(results: Results, machine: Mapping[str, str]) -> list[Block]:
     seeds = sorted({row.seed for _, rows in results.values() for row in rows})
     lines = [_describe_settings(figure, settings, rows) for figure, (settings, rows) in results.items()]
     text = (
-        "Each run draws a new random model, log p(s) = -s.r - s'Ms/2 with couplings of standard deviation sigma_M and "
-        "fields of standard deviation sigma_r, and gives it to every sampler for the same CPU time, by the process's "
-        "own clock, compilation excluded. There are two editions. As published: the paper's three samplers "
-        "at their published cost per event, O(d) per wall hit and O(d²) per recorded flip for BPS, O(d) per wall hit "
-        "for HMC; BPS without refreshment. Ours: the samplers of this package with Gibbs and Metropolis "
-        "beside them, and further estimators from the same chains."
+        "Each run draws a new random model, log p(s) = -s.r - s'Ms/2 with M = (A + A')/2 and a zero diagonal, A_ij ~ "
+        "N(0, sigma_M²), r_i ~ N(0, sigma_r²), and gives it to every sampler for the same CPU time, by the process's "
+        "own clock, compilation excluded. There are two editions. As published: the paper's three samplers at their "
+        "published cost per event, O(d) per wall hit and O(d²) per recorded flip for BPS, O(d) per wall hit and O(d²) "
+        "per trajectory for HMC; BPS without refreshment. Ours: the samplers of this package with Gibbs and Metropolis "
+        "beside them, and further estimators."
     )
     seed = f"Seed {join(map(str, seeds))}." if seeds else ""
-    return [Paragraph(text), Bullets([*lines, f"{seed} {_describe_machine()}".strip()])]
+    origin = f"{seed} {_describe_machine(machine)}".strip()
+    return [Paragraph(text), Bullets([*lines, origin] if origin else lines)]
 
 
 def _describe_settings(figure: str, settings: Settings, rows: Sequence[Row]) -> str:
@@ -113,30 +112,18 @@ def _describe_settings(figure: str, settings: Settings, rows: Sequence[Row]) -> 
     done = len({(row.sigma_M, row.sigma_r, row.run) for row in rows})
     asked = settings.runs * len(settings.sigma_M) * len(settings.sigma_r)
     missing = "" if done == asked else f" Only {done} of {asked} runs are there."
-    fields = join(f"{value:g}" for value in settings.sigma_r)
     return (
-        f"{_NAMES[figure]}: d = {settings.d}; sigma_M = {join(f'{value:g}' for value in settings.sigma_M)}; sigma_r = "
-        f"{fields}; {settings.runs} runs of {settings.seconds:g} s of CPU time per sampler, of which the first "
-        f"{settings.warmup:.0%} is discarded as warm-up; HMC with travel time {settings.travel_time:g}π. "
+        f"{_NAMES[figure]}: d = {settings.d}; sigma_M = {_list(settings.sigma_M)}; sigma_r = "
+        f"{_list(settings.sigma_r)}; {settings.runs} runs of {settings.seconds:g} s of CPU time per sampler, of which "
+        f"the first {settings.warmup:.0%} is discarded as warm-up; HMC with travel time {settings.travel_time:g}π. "
         f"Error: mean {error}.{kind}{missing}"
     )
 
 
-def _describe_machine() -> str:
-    return (
-        f"Machine: {_processor()}, {os.cpu_count()} cores; Python {platform.python_version()}, numba "
-        f"{version('numba')}, bouncy {bouncy.__version__}."
-    )
-
-
-def _processor() -> str:
-    """Return the name of the processor, as far as the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return next(iter(names), "") or platform.processor() or platform.machine() or "unknown processor"
+def _describe_machine(machine: Mapping[str, str]) -> str:
+    """Return "Machine: processor ..., 2 cores, Python ...": counts go before their names, all else after."""
+    parts = [f"{value} {name}" if value.isdecimal() else f"{name} {value}" for name, value in machine.items()]
+    return f"Machine: {', '.join(parts)}." if parts else ""
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
@@ -150,14 +137,37 @@ def _describe_claims(verdicts: Sequence[Verdict]) -> list[Block]:
         f"exponential BPS. In brackets, its {LEVEL:.0%} interval by a paired bootstrap over runs "
         f"({RESAMPLES} resamples)."
     )
-    rules = (
-        "A claim reproduces if the interval lies above 1 in all its cells, and in part if only in some. It does not "
-        "reproduce if the interval lies above 1 in none of them and below 1 in at least one; else it is undecided, as "
-        f"is anything with fewer than {FEWEST_RUNS} runs. The last claim reproduces if one augmentation is better in "
-        "all cells of one d, and the other in all cells of the other d. Intervals are for one cell at a time; they are "
-        "not widened for the number of cells."
+    cells = (
+        "A claim holds in a cell if the interval lies above 1 there, and fails if it lies below 1. Else the cell is "
+        f"undecided, as is any with fewer than {FEWEST_RUNS} runs. At d = 100 the paper says low and high sigma_M "
+        f"only. Here low means sigma_M = {_list(LOW)} and high means sigma_M = {_list(HIGH)}, a choice made for this "
+        f"report; sigma_M = {_list(MIDDLE)} is shown beside them, but these claims are not judged by it. The last "
+        "claim is judged by all cells. Intervals are for one cell at a time; they are not widened for the number of "
+        "cells. The verdicts mean:"
     )
-    return [Paragraph(text), Paragraph(rules), _tabulate_verdicts(verdicts), _tabulate_ratios(verdicts)]
+    rules = [f"{word}: {rule}" for word, rule in _RULES.items()]
+    tables = [_tabulate_verdicts(verdicts), _tabulate_ratios(verdicts)]
+    return [Paragraph(text), Paragraph(cells), Bullets(rules), *tables]
+
+
+_RULES: dict[Word, str] = {
+    "reproduces": "the claim holds in all its cells. The last claim: one augmentation is better in all cells of one d, "
+    "and the other in all cells of the other d.",
+    "reproduces in part": "it holds in some of its cells and fails in none; the others are undecided or not measured. "
+    "The last claim: so it is in the cells that are decided, at least one at each d; the others are undecided or not "
+    "measured.",
+    "mixed": "it holds in some of its cells and fails in others. The last claim: at one d all decided cells prefer the "
+    "same augmentation, while at the other d some prefer one and some the other.",
+    "does not reproduce": "it fails in at least one of its cells and holds in none. The last claim: all decided cells "
+    "of both d prefer the same augmentation, or at both d some prefer one and some the other.",
+    "undecided": "it was measured, but neither holds nor fails in any cell. The last claim: no cell is decided at one "
+    "d, or at both.",
+    "not measured": "none of its cells was run. The last claim: no cell of one d, or of both, was run.",
+}
+
+
+def _list(values: Sequence[float]) -> str:
+    return join(f"{value:g}" for value in values)
 
 
 def _by_claim(verdicts: Sequence[Verdict]) -> dict[int, dict[str, Verdict]]:
@@ -261,19 +271,37 @@ def _show_summary(errors: Mapping[Bar, Errors], bar: Bar) -> str:
 
 def _tabulate_speed(rows: Sequence[Row], settings: Settings) -> Table:
     """Return how many flips were attempted and accepted per CPU time after warm-up: what an event costs."""
-    chains: dict[tuple[str, str], dict[tuple[float, float, int], tuple[float, float]]] = {}
-    for row in rows:
-        seconds = row.cpu_seconds * (1 - settings.warmup)
-        rates = (row.hits / seconds / 1e6, row.flips / seconds / 1e6)
-        chains.setdefault((row.edition, row.sampler), {})[row.sigma_M, row.sigma_r, row.run] = rates
     lines = [
-        [EDITIONS[edition], SAMPLERS[sampler], *(f"{rate:.3g}" for rate in np.median(list(found.values()), axis=0))]
-        for edition in EDITIONS
-        for sampler in SAMPLERS
-        if (found := chains.get((edition, sampler)))
+        [
+            EDITIONS[bars[0].edition],
+            SAMPLERS[bars[0].sampler],
+            join(ESTIMATORS[bar.estimator] for bar in bars),
+            *(f"{rate:.3g}" for rate in np.median(rates, axis=0)),
+        ]
+        for bars, rates in _split_chains(rows, settings)
     ]
     title = "Millions of flips per CPU second, median over all runs"
-    return Table(title, ["edition", "sampler", "attempted", "accepted"], lines)
+    return Table(title, ["edition", "sampler", "recorded", "attempted", "accepted"], lines)
+
+
+def _split_chains(rows: Sequence[Row], settings: Settings) -> list[tuple[list[Bar], list[tuple[float, float]]]]:
+    """Return the bars that come from the same chains, and the millions of flips per second of each of these chains.
+
+    Bars of a sampler come from the same chains if their chains have the same speeds to the last bit.
+    """
+    speeds: dict[Bar, dict[tuple[float, float, int], tuple[float, float]]] = {}
+    for row in rows:
+        seconds = 1e6 * row.cpu_seconds * (1 - settings.warmup)
+        of_bar = speeds.setdefault(Bar(row.edition, row.sampler, row.estimator), {})
+        of_bar[row.sigma_M, row.sigma_r, row.run] = (row.hits / seconds, row.flips / seconds)
+    chains: list[tuple[list[Bar], list[tuple[float, float]]]] = []
+    for bar in dict.fromkeys(bar for bars in group(rows).values() for bar in bars):
+        same = [bars for bars, _ in chains if bars[0][:2] == bar[:2] and speeds[bars[0]] == speeds[bar]]
+        if same:
+            same[0].append(bar)
+        else:
+            chains.append(([bar], list(speeds[bar].values())))
+    return chains
 
 
 def _describe_chains(views: Views) -> list[Block]:
@@ -291,20 +319,48 @@ def _describe_chains(views: Views) -> list[Block]:
     return [Heading("Three views of single chains"), picture, Bullets(describe_views(views))]
 
 
+# --- how to read it ---------------------------------------------------------------------------------------------------
+
+
+def _list_caveats(results: Results) -> list[str]:
+    """Return what to bear in mind; what concerns one figure only if that was run."""
+    return [text for figure, text in _CAVEATS if not figure or figure in results]
+
+
+# The figure that a caveat concerns, empty if all, and the caveat.
 _CAVEATS = (
-    "Equal CPU time compares programs as much as algorithms: a sampler that does less work per event makes more of "
-    "them. That is why there are two editions, and why the ranking of one need not be that of the other.",
-    "As published, BPS adds up s s' at every flip, O(d^2), in figure 2 too, where E[s_i] alone would need O(d); HMC does "
-    "so once per trajectory. This decides much of the ranking at d = 100.",
-    "Our chains record paths, conditional means and, where they count, pairs all at once; "
-    "a chain that recorded only one of them would be somewhat faster.",
-    "The travel time of HMC is the paper's; it was not tuned.",
-    "Conditional means average E[s_i | rest] in place of s_i. Any sampler can record them, the published ones too: "
-    "compare a pale bar with other pale bars.",
-    "Without refreshment Gaussian BPS is not ergodic on a flat target: without couplings and fields it flips the sites "
-    "in a fixed cyclic order and visits 2d of the 2^d states for ever, each followed half a cycle later by its "
-    "opposite. Such antithetic cycles cancel in E[s_i], so at low sigma_M the error of the means can look small "
-    "although most states are never seen: it is no sign of good mixing.",
-    "Medians over runs mix the luck of a chain with the difficulty of its random model. Ratios are compared run by "
-    "run, on the same models.",
+    (
+        "",
+        "Equal CPU time compares programs as much as algorithms: a sampler that does less work per event makes more of "
+        "them. That is why there are two editions, and why the ranking of one need not be that of the other.",
+    ),
+    (
+        "figure2",
+        "As published, BPS adds up s s' at every flip, O(d²), in figure 2 too, where E[s_i] alone would need O(d); HMC "
+        "does so once per trajectory.",
+    ),
+    (
+        "",
+        "Our HMC runs two chains, each for the whole CPU time: one records the ends of its trajectories and nothing "
+        "else, the other whole paths and conditional means. Our BPS, Gibbs and Metropolis record whole paths and "
+        "conditional means in the same chain, which takes time from both. Pairs are recorded where they count.",
+    ),
+    ("", "The travel time of HMC is the paper's; it was not tuned."),
+    (
+        "",
+        "Conditional means average E[s_i | rest] in place of s_i. Any sampler can record them, the published ones too: "
+        "compare a pale bar with other pale bars.",
+    ),
+    (
+        "",
+        "Without refreshment Gaussian BPS is not ergodic on a flat target: without couplings and fields it flips the "
+        "sites in a fixed cyclic order and visits 2d of the 2^d states for ever, each followed half a cycle later by "
+        "its opposite. Such antithetic cycles cancel in E[s_i], so where couplings and fields are weak the error of "
+        "the means can look small although most states are never seen: it is no sign of good mixing.",
+    ),
+    (
+        "",
+        "Medians over runs mix the luck of a chain with the difficulty of its random model. Ratios are compared run by "
+        "run, on the same models.",
+    ),
 )

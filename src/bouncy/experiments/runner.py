@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -68,7 +69,7 @@ def measure(
                 for new in collect(pool, run_task, [(task, settings, seed) for task in missing], bar):
                     ledger.append(new)
                     rows += new
-    return sorted(rows, key=_order)
+    return sort_rows(rows)
 
 
 def shuffled_tasks(settings: Settings, seed: int) -> list[Task]:
@@ -98,7 +99,7 @@ def run_task(task: Task, settings: Settings, seed: int) -> list[Row]:
     for k in [*range(first, len(CONTENDERS)), *range(first)]:
         found = _run(CONTENDERS[k], target, seeds[k], settings)
         rows += _judge(CONTENDERS[k], found, truth, task, settings, seed)
-    return sorted(rows, key=_order)
+    return sort_rows(rows)
 
 
 def draw_model(task: Task, settings: Settings, seed: int) -> tuple[MRF, list[np.random.SeedSequence]]:
@@ -186,6 +187,10 @@ def _pair_square(found: Array | None, truth: Array | None) -> float:
 _PLACES = {(c.edition, c.sampler, name): k for k, c in enumerate(CONTENDERS) for name in c.estimators}
 
 
-def _order(row: Row) -> tuple[float, float, int, int, str]:
-    """Order rows by cell, run and contender."""
-    return row.sigma_M, row.sigma_r, row.run, _PLACES[row.edition, row.sampler, row.estimator], row.estimator
+def sort_rows(rows: Iterable[Row]) -> list[Row]:
+    """Return rows in the order of cell, run and contender."""
+    return sorted(rows, key=lambda row: (row.sigma_M, row.sigma_r, row.run, _PLACES[_bar(row)], row.estimator))
+
+
+def _bar(row: Row) -> tuple[str, str, str]:
+    return row.edition, row.sampler, row.estimator

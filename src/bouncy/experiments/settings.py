@@ -12,6 +12,14 @@ Version = Literal["paper", "quick", "tiny"]
 FIGURES = ("figure1", "figure2")
 VERSIONS: tuple[Version, ...] = get_args(Version)
 
+DEFAULT_SEED = 1711
+# A directory for each version: runs of different lengths are never mixed.
+DEFAULT_OUT: dict[Version, str] = {
+    "paper": "bouncy-reproduction",
+    "quick": "bouncy-reproduction-quick",
+    "tiny": "bouncy-reproduction-tiny",
+}
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -24,7 +32,8 @@ class Settings:
     d : int
         Number of sites.
     sigma_M, sigma_r : tuple of float
-        Standard deviations of couplings and fields; every pair of them is a cell.
+        Scales of the random models, A_ij ~ N(0, sigma_M^2), M = (A + A')/2 with zero diagonal, r_i ~ N(0, sigma_r^2);
+        every pair of them is a cell. The standard deviation of a coupling M_ij is sigma_M / sqrt(2).
     runs : int
         Runs of every cell, each with a new random model.
     seconds : float
@@ -63,7 +72,7 @@ class ViewSettings:
     d : int
         Number of sites.
     sigma_M, sigma_r : float
-        Standard deviations of couplings and fields.
+        Scales of the random model, as in `Settings`.
     travel_time : float
         Travel time of HMC in units of pi.
     lag_sweeps : float

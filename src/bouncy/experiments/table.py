@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 class Row(NamedTuple):
     """How far one estimator of one run was from the truth.
 
-    All estimators of an (edition, sampler, run) come from the same chain, and all chains of a run see the same model.
+    All chains of a run see the same model. All estimators of an (edition, sampler, run) come from the same chain, but
+    for the ends of our HMC: they have a chain of their own, which records nothing else.
     """
 
     figure: str

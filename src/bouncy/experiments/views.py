@@ -13,7 +13,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from bouncy._compile import kernel
 from bouncy.clocks.contract import fill, shift
-from bouncy.experiments.contenders import CONTENDERS, Contender, our_sampler
+from bouncy.experiments.contenders import CONTENDERS, our_sampler
 from bouncy.experiments.pool import collect, progress_bar, single_threaded_pool
 from bouncy.experiments.published import published
 from bouncy.experiments.settings import ViewSettings
@@ -26,7 +26,10 @@ from bouncy.tolls.contract import pay
 
 Array = NDArray[np.float64]
 
-# CPU seconds in which the pace of a contender is taken, and how often; the quickest is what the others were kept from.
+# Edition and sampler of each chain; a sampler is looked at once, however many of its estimators are compared.
+CHAINS = tuple(dict.fromkeys((contender.edition, contender.sampler) for contender in CONTENDERS))
+
+# CPU seconds in which the pace of a chain is taken, and how often; the quickest is what the others were kept from.
 _PACE_SECONDS = 0.02
 _PACE_REPEATS = 5
 # States that are discarded, as a fraction of those that are kept.
@@ -66,7 +69,7 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """The chains of all contenders on one random model, drawn with `seed`."""
+    """The chains of all samplers of both editions on one random model, drawn with `seed`."""
 
     d: int
     sigma_M: float
@@ -76,17 +79,17 @@ class Views:
 
 
 def measure_views(settings: ViewSettings, seed: int, workers: int | None = None, progress: bool | None = None) -> Views:
-    """Run a chain of each contender on one random model and return the views of all of them.
+    """Run a chain of each sampler of both editions on one random model and return the views of all of them.
 
-    The lag of an edition is the CPU time in which its quickest contender makes `lag_sweeps` sweeps. The pace of each
-    contender is taken first; its states then follow each other at the distance, in the time of its own clock, that this
+    The lag of an edition is the CPU time in which its quickest sampler makes `lag_sweeps` sweeps. The pace of each
+    sampler is taken first; its states then follow each other at the distance, in the time of its own clock, that this
     pace covers in one lag.
     """
-    numbers = range(len(CONTENDERS))
+    numbers = range(len(CHAINS))
     with single_threaded_pool(workers) as pool:
         with progress_bar("views, pace", "chain", progress) as bar:
             paces = dict(collect(pool, take_pace, [(k, settings, seed) for k in numbers], bar))
-        lags = [_lag(CONTENDERS[k].edition, paces, settings) for k in numbers]
+        lags = [_lag(CHAINS[k][0], paces, settings) for k in numbers]
         calls = [(k, settings, seed, lags[k], paces[k]) for k in numbers]
         with progress_bar("views", "chain", progress) as bar:
             views = dict(collect(pool, take_view, calls, bar))
@@ -94,11 +97,11 @@ def measure_views(settings: ViewSettings, seed: int, workers: int | None = None,
 
 
 def _lag(edition: str, paces: dict[int, float], settings: ViewSettings) -> float:
-    return settings.lag_sweeps * min(pace for k, pace in paces.items() if CONTENDERS[k].edition == edition)
+    return settings.lag_sweeps * min(pace for k, pace in paces.items() if CHAINS[k][0] == edition)
 
 
 def take_pace(k: int, settings: ViewSettings, seed: int) -> tuple[int, float]:
-    """Return the number of a contender and its CPU seconds per sweep."""
+    """Return the number of a chain and its CPU seconds per sweep."""
     walker = _new_walker(k, settings, seed)
     walker.compile()
     sweeps = 1
@@ -114,14 +117,15 @@ def _time(walker: _Walker, sweeps: int) -> float:
 
 
 def take_view(k: int, settings: ViewSettings, seed: int, lag_seconds: float, sweep_seconds: float) -> tuple[int, View]:
-    """Return the number of a contender and its view."""
+    """Return the number of a chain and its view."""
     walker = _new_walker(k, settings, seed)
     discarded = round(_WARMUP * settings.states)
     log_prob, magnetisation = walker.trace(discarded + settings.states, lag_seconds / sweep_seconds)
     trace = magnetisation[discarded:][: settings.trace]
+    edition, sampler = CHAINS[k]
     return k, View(
-        edition=CONTENDERS[k].edition,
-        sampler=CONTENDERS[k].sampler,
+        edition=edition,
+        sampler=sampler,
         lag_seconds=lag_seconds,
         autocorrelation=autocorrelation(log_prob[discarded:], settings.lags),
         holding_times=walker.holding_times(settings.flips),
@@ -158,19 +162,20 @@ class _Walker(Protocol):
 
 
 def _new_walker(k: int, settings: ViewSettings, seed: int) -> _Walker:
-    """Return a chain of a contender on the model of the views."""
-    model_seed, *seeds = np.random.SeedSequence(seed).spawn(1 + len(CONTENDERS))
+    """Return a chain of `CHAINS` on the model of the views."""
+    model_seed, *seeds = np.random.SeedSequence(seed).spawn(1 + len(CHAINS))
     target = MRF.random(settings.d, settings.sigma_M, settings.sigma_r, seed=model_seed)
-    walker = _PublishedWalker if CONTENDERS[k].edition == "published" else _OurWalker
-    return walker(CONTENDERS[k], target, settings.travel_time, seeds[k])
+    edition, sampler = CHAINS[k]
+    walker = _PublishedWalker if edition == "published" else _OurWalker
+    return walker(sampler, target, settings.travel_time, seeds[k])
 
 
 class _PublishedWalker:
     """A literal implementation. It moves from one attempted flip to the next, d of which are a sweep on average."""
 
-    def __init__(self, contender: Contender, target: MRF, travel_time: float, seed: np.random.SeedSequence) -> None:
+    def __init__(self, name: str, target: MRF, travel_time: float, seed: np.random.SeedSequence) -> None:
         self._target = target
-        self._chain = published(contender.sampler, target, travel_time=travel_time * pi, seed=seed, pairs=False)
+        self._chain = published(name, target, travel_time=travel_time * pi, seed=seed, pairs=False)
 
     def compile(self) -> None:
         self._chain.compile()
@@ -202,8 +207,8 @@ class _PublishedWalker:
 class _OurWalker:
     """A chain of this package."""
 
-    def __init__(self, contender: Contender, target: MRF, travel_time: float, seed: np.random.SeedSequence) -> None:
-        sampler = our_sampler(contender.sampler, travel_time)
+    def __init__(self, name: str, target: MRF, travel_time: float, seed: np.random.SeedSequence) -> None:
+        sampler = our_sampler(name, travel_time)
         self._chain = Chain(target, sampler, seed, None, _SLOTS, 1, no_pairs())
         self._sweep_time = sampler.clock.sweep_time(target.d)
         self._chain.sweep_time = self._sweep_time

@@ -30,7 +30,9 @@ SAMPLER_COLOURS = {
     "hmc": GREEN,
     "hmc-exponential": YELLOW,
     "gibbs": ORANGE,
+    "gibbs-random": "#f5c872",  # orange and purple again, but pale
     "metropolis": PURPLE,
+    "metropolis-random": "#e8c2d6",
     "tempered": SKY_BLUE,
 }
 

@@ -99,7 +99,7 @@ def trace(
     """
     sampler = as_sampler(sampler)
     if sampler.clock.family != "billiard":
-        raise ValueError(f"sampler is {sampler.name!r}, whose particle does not move on straight lines; expected a BPS")
+        raise ValueError(f"sampler is {sampler.name!r}, which has no particle that moves on straight lines; use BPS")
     duration = check_nonnegative("duration", duration)
     start = None if initial is None else check_spins(initial, target.d, "initial").reshape(target.d)
     chain = Chain(target, sampler, as_seed_sequence(seed).spawn(1)[0], start, slots=2, thin=1, pairs=no_pairs())

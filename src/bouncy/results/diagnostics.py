@@ -105,7 +105,8 @@ def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
     """Return what a user should know before believing the error bars, in plain words."""
     found = run.sampler.remarks(report["hits"], report["flips"])
     if report["flips"] == 0:
-        found.append("no flip was accepted: the chains never left their first state after warm-up")
+        what = "accepted" if report["hits"] else "attempted"
+        found.append(f"no flip was {what}: the chains never left their first state after warm-up")
     n_constant = report["constant_sites"].size
     if n_constant:
         found.append(f"{n_constant} of {run.target.d} sites never moved and are called constant")

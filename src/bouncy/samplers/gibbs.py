@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bouncy._random import new_state
-from bouncy.clocks import clock_named, clocks
-from bouncy.clocks.contract import Clock
-from bouncy.samplers.contract import Sampler
+from bouncy.samplers._scan import ScanSampler
 from bouncy.tolls.heat_bath import new_heat_bath
 
 
 @dataclass(frozen=True)
-class Gibbs(Sampler):
+class Gibbs(ScanSampler):
     """Gibbs sampler: draws one spin after the other given all others.
 
     Parameters
@@ -36,23 +35,10 @@ class Gibbs(Sampler):
     Gibbs(scan='random')
     """
 
-    scan: str = "systematic"
-
-    def __post_init__(self) -> None:
-        clock_named("scan", "scan", self.scan)
-
-    @property
-    def name(self) -> str:
-        return "gibbs" if self.scan == "systematic" else f"gibbs-{self.scan}"
-
-    @property
-    def clock(self) -> Clock:
-        return clocks("scan")[self.scan]
-
     def start(self, d: int, seed: np.random.SeedSequence) -> tuple[Any, Any]:
         """Return a clock and a toll for one chain, each with its own stream of random numbers."""
         clock_seed, toll_seed = seed.spawn(2)
         return self.clock.start(d, 0.0, new_state(clock_seed)), new_heat_bath(new_state(toll_seed))
 
 
-NAMED = {"gibbs": Gibbs}
+NAMED = {"gibbs": Gibbs, "gibbs-random": partial(Gibbs, "random")}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from math import ceil, inf, pi
+from functools import partial
+from math import ceil, pi
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from bouncy.samplers.contract import NotErgodicWarning, Sampler
 from bouncy.tolls.kinetic import new_kinetic
 
 DEFAULT_TRAVEL_TIME = 6.5 * pi
+_SHORTEST, _LONGEST = 1e-2, 1e5
 # Between pi P - _NEAR and pi P + _NEAR nearly all sites have met their walls exactly P times.
 _NEAR = 1e-3
 
@@ -63,8 +65,11 @@ class HMC(Sampler):
     def __post_init__(self) -> None:
         clock_named("trajectory", "augmentation", self.augmentation)
         object.__setattr__(self, "travel_time", check_nonnegative("travel_time", self.travel_time))
-        if self.travel_time == 0.0 or self.travel_time == inf:
-            raise ValueError(f"travel_time is {self.travel_time:g}; expected a positive, finite number such as 6.5 pi")
+        if not _SHORTEST <= self.travel_time <= _LONGEST:
+            raise ValueError(
+                f"travel_time is {self.travel_time:g}; expected a number from {_SHORTEST:g} to {_LONGEST:g}: shorter "
+                "trajectories meet no wall, longer ones have no end (the default is 6.5 pi)"
+            )
         turns = self.travel_time / pi
         if self.augmentation == "gaussian" and round(turns) > 0 and abs(turns - round(turns)) * pi < _NEAR:
             warnings.warn(
@@ -103,4 +108,4 @@ class HMC(Sampler):
         return clock, new_kinetic(clock.energy)
 
 
-NAMED = {"hmc": HMC, "hmc-exponential": lambda: HMC("exponential")}
+NAMED = {"hmc": HMC, "hmc-exponential": partial(HMC, "exponential")}

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bouncy._random import new_state
-from bouncy.clocks import clock_named, clocks
-from bouncy.clocks.contract import Clock
-from bouncy.samplers.contract import Sampler
+from bouncy.samplers._scan import ScanSampler
 from bouncy.tolls.budget import new_budget
 
 
 @dataclass(frozen=True)
-class Metropolis(Sampler):
+class Metropolis(ScanSampler):
     """Metropolis sampler: attempts to flip one spin after the other, with probability min(1, e^-cost).
 
     Parameters
@@ -38,19 +37,6 @@ class Metropolis(Sampler):
     'metropolis'
     """
 
-    scan: str = "systematic"
-
-    def __post_init__(self) -> None:
-        clock_named("scan", "scan", self.scan)
-
-    @property
-    def name(self) -> str:
-        return "metropolis" if self.scan == "systematic" else f"metropolis-{self.scan}"
-
-    @property
-    def clock(self) -> Clock:
-        return clocks("scan")[self.scan]
-
     def start(self, d: int, seed: np.random.SeedSequence) -> tuple[Any, Any]:
         """Return a clock and a toll for one chain, each with its own stream of random numbers."""
         clock_seed, toll_seed = seed.spawn(2)
@@ -66,4 +52,4 @@ class Metropolis(Sampler):
         ]
 
 
-NAMED = {"metropolis": Metropolis}
+NAMED = {"metropolis": Metropolis, "metropolis-random": partial(Metropolis, "random")}

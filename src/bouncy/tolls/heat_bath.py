@@ -30,6 +30,8 @@ def new_heat_bath(state: NDArray[np.uint64]) -> HeatBath:
 # decisions need no exponential function.
 _CELLS_PER_UNIT = 16.0
 _LARGEST = 8.0
+# Beyond this cost no flip passes.
+_NEVER = 700.0
 # One cell more than there are costs for: the last of them may be rounded up into it.
 _PROBABILITY = 1.0 / (1.0 + np.exp(np.arange(-_LARGEST, _LARGEST + 1.5 / _CELLS_PER_UNIT, 1.0 / _CELLS_PER_UNIT)))
 
@@ -43,7 +45,8 @@ def _pay(toll, purse, cost, i):  # type: ignore[no-untyped-def]
             return False, purse
         if u < _PROBABILITY[cell + np.uint64(1)]:
             return True, purse
-    return u * (1.0 + exp(cost)) < 1.0, purse
+    # Bounded, because interpreted code does not know infinity here.
+    return u * (1.0 + exp(min(cost, _NEVER))) < 1.0, purse
 
 
 @implements(renew, HeatBath)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from bouncy._dispatch import implements, part
 from bouncy.tolls.contract import pay, renew
 
+_LARGEST = 1e300
+
 
 @part()
 class Kinetic(NamedTuple):
@@ -34,7 +36,8 @@ def _pay(toll, purse, cost, i):  # type: ignore[no-untyped-def]
     energy = toll.energy[i]
     passed = cost < energy
     if passed:
-        toll.energy[i] = energy - cost
+        # Bounded, so that twice of it is a number too.
+        toll.energy[i] = min(energy - cost, _LARGEST)
     return passed, purse
 
 
