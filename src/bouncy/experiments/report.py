@@ -146,8 +146,14 @@ def _describe_claims(verdicts: Sequence[Verdict]) -> list[Block]:
         "cells. The verdicts mean:"
     )
     rules = [f"{word}: {rule}" for word, rule in _RULES.items()]
-    tables = [_tabulate_verdicts(verdicts), _tabulate_ratios(verdicts)]
-    return [Paragraph(text), Paragraph(cells), Bullets(rules), *tables]
+    # What was found first, then what the words mean, then the evidence.
+    return [
+        _tabulate_verdicts(verdicts),
+        Paragraph(text),
+        Paragraph(cells),
+        Bullets(rules),
+        _tabulate_ratios(verdicts),
+    ]
 
 
 _RULES: dict[Word, str] = {
