@@ -122,7 +122,7 @@ def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
         needed = _BATCH_TIMES * run.log_prob.size / min(sizes)
         if length < needed:
             found.append(
-                f"batches of {length:g} draws are shorter than {_BATCH_TIMES} autocorrelation times "
+                f"batches of {length:.3g} draws are shorter than {_BATCH_TIMES} autocorrelation times "
                 f"({needed:.0f} draws): standard errors may be too small; run longer"
             )
     for name in ("hit_rate_z", "bounce_rate_z"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from bouncy._compile import kernel
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.recorder import BOUNCES, FLIPS, HITS, REFRESHMENTS, record_flip, record_sweep
@@ -29,7 +31,7 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
         while not reached:
             n, reached = fill(clock, sweep_time, times, sites)
             for k in range(n):
-                i = sites[k]
+                i = np.uint32(sites[k])  # an index without sign needs no test for being negative
                 cost = flip_cost(target, s, i)
                 passed, purse = pay(toll, purse, cost, i)
                 if passed:
