@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from timing import Job, cpu_seconds
 
 import bouncy
+from bouncy.recorders.contract import HITS
 from bouncy.recorders.pairs import Pairs, all_pairs, no_pairs
-from bouncy.recorders.recorder import HITS
 from bouncy.run.chain import Chain
 from bouncy.samplers import as_sampler
 from bouncy.samplers.contract import Sampler
+from bouncy.targets.contract import Target
 from bouncy.targets.sparse import SparseFields
 
 # The billiards of BPS.
@@ -64,7 +65,7 @@ def dense(d: int, seed: int = 0) -> bouncy.MRF:
 
 
 def chain_job(
-    target: bouncy.MRF, sampler: str | Sampler, hits_per_block: int, *, pairs: bool = False, seed: int = 0
+    target: Target, sampler: str | Sampler, hits_per_block: int, *, pairs: bool = False, seed: int = 0
 ) -> Job:
     """Return a job that advances a chain, as `bouncy.sample` does, and returns CPU seconds per attempted flip."""
     chain = new_chain(target, sampler, pairs=pairs, seed=seed)
@@ -102,7 +103,7 @@ def _metropolis(target: bouncy.MRF, shuffled: bool, seed: int) -> Callable[[int]
     return lambda sweeps: baselines.metropolis_dense(model.M, *state, sweeps)
 
 
-def new_chain(target: bouncy.MRF, sampler: str | Sampler, *, pairs: bool = False, seed: int = 0) -> Chain:
+def new_chain(target: Target, sampler: str | Sampler, *, pairs: bool = False, seed: int = 0) -> Chain:
     """Return a chain that has run for long enough to forget its random start on the easy models used here."""
     keep: Pairs = all_pairs(target.d, _SLOTS) if pairs else no_pairs()
     chain = Chain(target, as_sampler(sampler), np.random.SeedSequence(seed), None, _SLOTS, 1, keep)

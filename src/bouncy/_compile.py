@@ -37,6 +37,10 @@ helper = register_jitable(forceinline=True)
 _settings: Any = config  # its attributes are made at run time
 
 
+# Compiles functions that can neither allocate nor count references, and so pay for neither.
+without_memory: Any = njit(nogil=True, error_model="numpy", _nrt=False)  # type: ignore[call-overload]
+
+
 class CacheWarning(RuntimeWarning):
     """Compiled code cannot be kept on disk, so that every new process compiles it again."""
 
@@ -46,7 +50,7 @@ def kernel(function: Function) -> Function:
 
     Only functions of this package are kept on disk: the stamp does not cover the sources of others.
     """
-    compiled: Any = njit(nogil=True, error_model="numpy", _nrt=False)(function)  # type: ignore[call-overload]
+    compiled: Any = without_memory(function)
     if compiled is not function and _is_ours(function):
         _keep_on_disk(compiled, function)
     return compiled  # type: ignore[no-any-return]
@@ -153,6 +157,8 @@ def _is_portable(argument: Any) -> bool:
     """Say whether code for one numba type comes from our sources: no functions, no named tuples of others."""
     if isinstance(argument, types.Callable):
         return False
+    if isinstance(argument, types.CPointer):
+        return _is_portable(argument.dtype)
     if isinstance(argument, types.BaseNamedTuple) and not _is_ours(argument.instance_class):  # type: ignore[attr-defined]
         return False
     return not isinstance(argument, types.BaseTuple) or all(map(_is_portable, argument))  # type: ignore[call-overload]

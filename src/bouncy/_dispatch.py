@@ -8,7 +8,7 @@ compiled loop can be reloaded from the disk cache, which closures and functions 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, TypeVar
 
 from numba import types
@@ -23,8 +23,8 @@ _state_fields: dict[type, tuple[str, ...]] = {}
 def part(*state: str) -> Callable[[type], Any]:
     """Declare a `NamedTuple` to be a part of a sampler and name the arrays that change while a chain runs.
 
-    All other arrays describe the model or are scratch: they may be shared between chains, and a copy of the state can
-    do without them.
+    A name is that of a field, or of a property that returns a list of arrays. All other arrays describe the model or
+    are scratch: they may be shared between chains, and a copy of the state can do without them.
     """
 
     def register(part_type: type) -> type:
@@ -34,11 +34,18 @@ def part(*state: str) -> Callable[[type], Any]:
     return register
 
 
+def parts() -> Set[type]:
+    """Return the types that were declared to be parts."""
+    return _state_fields.keys()
+
+
 def state_arrays(*parts: Any) -> list[Any]:
     """Return the arrays, of these parts and of the parts inside them, that change while a chain runs."""
     arrays = []
     for item in parts:
-        arrays += [getattr(item, name) for name in _state_fields[type(item)]]
+        for name in _state_fields[type(item)]:
+            named = getattr(item, name)
+            arrays += named if isinstance(named, list) else [named]
         arrays += [array for inner in item if type(inner) in _state_fields for array in state_arrays(inner)]
     return arrays
 

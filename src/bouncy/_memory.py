@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 _LINE = 64
 
 
-def aligned_empty(*shape: int) -> NDArray[np.float64]:
-    """Return an uninitialised array of float64 whose first entry begins a cache line."""
-    size = math.prod(shape) * 8
+def aligned_empty(*shape: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+    """Return an uninitialised array, of float64 unless told otherwise, whose first entry begins a cache line."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     raw = np.empty(size + _LINE, np.uint8)
     begin = -raw.ctypes.data % _LINE
-    return raw[begin : begin + size].view(np.float64).reshape(shape)
+    return raw[begin : begin + size].view(dtype).reshape(shape)
 
 
-def aligned_copy(array: NDArray[np.float64]) -> NDArray[np.float64]:
+def aligned_copy(array: NDArray[Any]) -> NDArray[Any]:
     """Return a C-contiguous copy whose first entry begins a cache line."""
-    copy = aligned_empty(*array.shape)
+    copy = aligned_empty(*array.shape, dtype=array.dtype)
     copy[...] = array
     return copy

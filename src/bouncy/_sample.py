@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import as_seed_sequence, check_count, check_spins
+from bouncy.recorders.contract import FLIPS, HITS
 from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
-from bouncy.recorders.recorder import FLIPS, HITS, new_recorder
+from bouncy.recorders.recorder import new_recorder
 from bouncy.results.run import Run
 from bouncy.run.chain import Chain
 from bouncy.run.workers import run_chains
@@ -67,7 +68,8 @@ def sample(
     seed : int or SeedSequence, optional
         Fixes every byte of the result, whatever the number of threads. `run.seed` tells what was used.
     initial : array_like, optional
-        Spins to start from, shape (d,) or (chains, d); uniformly random ones otherwise.
+        Spins to start from, shape (d,) or (chains, d); otherwise those of `target.start`, which are uniformly random
+        unless the target knows better.
     pairs : {"auto", "all", "edges", "none"}
         Pairs whose means are recorded: all of them, those that interact, or none. "auto" is all up to d = 32, none
         beyond.
@@ -81,6 +83,12 @@ def sample(
     Returns
     -------
     Run
+
+    Raises
+    ------
+    TargetError
+        A function of the target raised or returned what is no cost. Its chain stops there, the others go on to the end
+        and are in the error's attribute `run`.
 
     Examples
     --------
@@ -113,14 +121,20 @@ def sample(
     slots = 2 * max(2, -(-_BATCHES // chains))
     starts = _starts(initial, chains, target.d)
     pool = [
-        Chain(target, sampler, child, start, slots, thin, _new_pairs(target, pairs, slots))
-        for child, start in zip(root.spawn(chains), starts, strict=True)
+        Chain(target, sampler, child, start, slots, thin, _new_pairs(target, pairs, slots), number)
+        for number, (child, start) in enumerate(zip(root.spawn(chains), starts, strict=True))
     ]
-    if warmup:
-        run_chains(pool, warmup, threads, progress, f"{sampler.name}, warm-up")
-        for chain in pool:
-            chain.recorder = new_recorder(target.d, slots, thin * stride, _new_pairs(target, pairs, slots))
-    run = Run(target, sampler, pool, draws, options)
+    errors = run_chains(pool, warmup, threads, progress, f"{sampler.name}, warm-up") if warmup else []
+    pool = [chain for chain in pool if chain.number not in {error.chain for error in errors}]
+    if not pool:
+        raise errors[0]
+    for chain in pool:
+        chain.recorder = new_recorder(target.d, slots, thin * stride, _new_pairs(target, pairs, slots))
+    run = Run(target, sampler, pool, options)
+    run.take(draws)
+    if errors:
+        errors[0].run = run
+        raise errors[0]
     events = np.sum([chain.events() for chain in pool], axis=0)
     if events[FLIPS] == 0:
         warnings.warn(

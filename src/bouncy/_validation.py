@@ -26,10 +26,35 @@ def check_count(name: str, value: Any, minimum: int = 1) -> int:
 def check_nonnegative(name: str, value: Any) -> float:
     """Return `value` as a finite float that is not negative."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a finite number >= 0, got {value!r} of type {type(value).__name__}")
-    if not math.isfinite(value) or value < 0:
-        raise ValueError(f"{name} must be a finite number >= 0, got {value}")
+        raise TypeError(f"{name} must be a finite number >= 0, got {value!r:.60} of type {type(value).__name__}")
+    if not _is_finite(value) or value < 0:
+        raise ValueError(f"{name} must be a finite number >= 0, got {value!r:.60}")
     return float(value)
+
+
+def check_finite(name: str, value: Any) -> float:
+    """Return `value` as a finite float."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a finite number, got {value!r:.60} of type {type(value).__name__}")
+    if not _is_finite(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r:.60}")
+    return float(value)
+
+
+def _is_finite(value: Real) -> bool:
+    """Say whether a number is finite as a float, which a large integer need not be."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return `value` as a finite float above zero."""
+    number = check_finite(name, value)
+    if number <= 0.0:
+        raise ValueError(f"{name} must be a finite number > 0, got {value}")
+    return number
 
 
 def check_flag(name: str, value: Any) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bouncy._compile import kernel
 from bouncy._validation import check_count
-from bouncy.targets.contract import Target, flip, log_prob, resync
+from bouncy.targets.contract import Target, failed, flip, log_prob, raise_failure, resync
 
 _MAX_SITES = 25
 _MAX_SITES_STORED = 20
@@ -122,6 +122,7 @@ def _block_log_probs(view: Any, low: int, high: NDArray[np.float64]) -> NDArray[
     if _walk(view, s, low, _STEPS_BETWEEN_RESYNCS, log_p) > _LARGE_LOG_PROB:
         s[:low] = -1
         _walk(view, s, low, 1, log_p)
+    raise_failure(view)
     bad = np.isnan(log_p) | (log_p == np.inf)
     if bad.any():
         k = int(np.argmax(bad))
@@ -224,4 +225,6 @@ def _walk(view, s, low, steps_between_resyncs, log_p):  # type: ignore[no-untype
         log_p[gray] = value
         if np.isfinite(value):
             largest = max(largest, abs(value))
+        if failed(view):
+            break
     return largest

@@ -12,6 +12,8 @@ from click.testing import CliRunner
 import bouncy
 from bouncy import _compile
 from bouncy.cli import main as cli
+from bouncy.samplers import names
+from bouncy.targets import examples
 
 QUICK = ["warmup", "--sampler", "bps-gaussian", "--target", "mrf-dense", "--pairs", "none"]
 
@@ -81,7 +83,7 @@ def test_help_does_not_import_numba():
     [
         (["nothing"], "No such command 'nothing'"),
         (["warmup", "--sampler", "x"], "--sampler is 'x'; expected one of: bps-exponential, bps-gaussian"),
-        (["warmup", "--target", "x"], "--target is 'x'; expected one of: mrf-dense, mrf-sparse"),
+        (["warmup", "--target", "x"], "--target is 'x'; expected one of: custom-flip-cost, "),
         (["warmup", "--pairs", "x"], "--pairs is 'x'; expected one of: all, edges, none"),
         (["warmup", "--wrong"], "No such option"),
     ],
@@ -116,7 +118,7 @@ def test_warmup_fills_the_cache_that_a_run_then_uses(tmp_path):
     done = _bouncy(*QUICK, NUMBA_CACHE_DIR=str(cache))
     assert done.returncode == 0, done.stderr
     (directory,) = cache.iterdir()
-    assert done.stdout == f"1 kernel is ready in {directory}\n"
+    assert done.stdout == f"1 combination is ready in {directory}\n"
     assert done.stderr == ""
     warm = _contents(directory)
     assert any("bouncy.run.kernel.advance" in name for name in warm)
@@ -151,5 +153,8 @@ def test_warmup_compiles_everything(tmp_path):
     done = _bouncy("warmup", NUMBA_CACHE_DIR=str(tmp_path))
     assert done.returncode == 0, done.stderr
     (directory,) = tmp_path.iterdir()
-    assert done.stdout == f"12 kernels are ready in {directory}\n"
-    assert len(list(directory.glob("bouncy.run.kernel.advance.*"))) == 12
+    built = [build() for build in examples().values()]
+    recorders = sum(2 + (target.edges() is not None) for target in built)
+    assert done.stdout == f"{len(names()) * recorders} combinations are ready in {directory}\n"
+    # Whatever the number of targets, there are three kinds of views: dense, sparse, and by address.
+    assert len(list(directory.glob("bouncy.run.kernel.advance.*"))) == 3 * 3 * len(names())

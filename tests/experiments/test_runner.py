@@ -15,8 +15,8 @@ from bouncy.experiments.machine import describe
 from bouncy.experiments.runner import Task, draw_model, measure, run_task, shuffled_tasks, squared_errors
 from bouncy.experiments.settings import load
 from bouncy.experiments.table import HEADER, format_rows
+from bouncy.recorders.contract import REFRESHMENTS
 from bouncy.recorders.pairs import NoPairs
-from bouncy.recorders.recorder import REFRESHMENTS
 from conftest import base_seed
 from experiments.in_process import made_up_measurement, make_up_measurements
 

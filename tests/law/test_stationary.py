@@ -25,7 +25,7 @@ from bouncy.clocks.harmonic import HARMONIC
 from bouncy.clocks.parabolic import PARABOLIC
 from bouncy.clocks.scans import RANDOM, SYSTEMATIC
 from bouncy.enumeration import Exact, exact, states
-from bouncy.recorders.recorder import BOUNCES, FLIPS, HITS, REFRESHMENTS
+from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.targets.mrf import MRF
 from bouncy.testing.replicates import PairSet, Replicates, exact_draws, replicate, state_counts
 from bouncy.testing.statistics import chi_square_test, distribution_test, z_test

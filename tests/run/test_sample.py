@@ -15,7 +15,7 @@ import pytest
 
 import bouncy
 from bouncy._sample import NoFlipWarning
-from bouncy.recorders.recorder import BOUNCES
+from bouncy.recorders.contract import BOUNCES
 from bouncy.samplers import names
 from bouncy.samplers.contract import NotErgodicWarning
 

@@ -30,13 +30,17 @@ def command(samplers: tuple[str, ...], targets: tuple[str, ...], pairs: tuple[st
     chosen_samplers = _choose("--sampler", samplers, list(names()))
     chosen_targets = _choose("--target", targets, list(builders))
     chosen_pairs = _choose("--pairs", pairs, ["all", "edges", "none"])
-    work = list(itertools.product(chosen_targets, chosen_samplers, chosen_pairs))
+    work = [
+        (target, sampler, recorder)
+        for target, sampler, recorder in itertools.product(chosen_targets, chosen_samplers, chosen_pairs)
+        if recorder != "edges" or builders[target]().edges() is not None
+    ]
     hidden = not (sys.stderr.isatty() if progress is None else progress)
-    with tqdm(work, unit="kernel", disable=hidden, leave=False) as bar:
+    with tqdm(work, unit="combination", disable=hidden, leave=False) as bar:
         for target, sampler, recorder in bar:
             bar.set_description(f"{sampler}, {target}, pairs={recorder}")
             _use(builders[target](), sampler, recorder)
-    what = "1 kernel is" if len(work) == 1 else f"{len(work)} kernels are"
+    what = "1 combination is" if len(work) == 1 else f"{len(work)} combinations are"
     click.echo(f"{what} ready in {_cache_directory()}")
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy.experiments.published import Published, published
+from bouncy.recorders.contract import FLIPS, HITS
 from bouncy.recorders.pairs import Pairs, all_pairs, no_pairs
-from bouncy.recorders.recorder import CLOSED, DRAWN, FLIPS, HITS, OPEN, Recorder, new_recorder
+from bouncy.recorders.recorder import CLOSED, DRAWN, OPEN, Recorder, new_recorder
 from bouncy.results.moments import (
     event_totals,
     pair_means,

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import helper, kernel
-from bouncy._dispatch import part
+from bouncy._dispatch import implements, part
 from bouncy.recorders._batches import merge
-from bouncy.recorders.conditional import conditional_means
+from bouncy.recorders.contract import record_flip, record_sweep
 from bouncy.recorders.pairs import Pairs, pairs_clear, pairs_flip, pairs_merge, pairs_sweep, pairs_write
-from bouncy.targets.contract import flip_costs, log_prob
+from bouncy.targets.contract import conditional_means, log_prob
 
 
 @part("open_path", "open_mean", "open_events", "path", "mean", "events", "elapsed", "tally")
@@ -42,8 +42,6 @@ class Recorder(NamedTuple):
 # Indices into `tally`: sweeps in the open batch, sweeps in a full batch, closed batches, draws taken, sweeps since the
 # last draw, sweeps between draws.
 OPEN, LENGTH, CLOSED, DRAWN, SINCE_DRAW, THIN = range(6)
-# Columns of `events`.
-HITS, FLIPS, BOUNCES, REFRESHMENTS = range(4)
 
 
 def new_recorder(d: int, slots: int, thin: int, pairs: Pairs) -> Recorder:
@@ -70,20 +68,18 @@ def new_recorder(d: int, slots: int, thin: int, pairs: Pairs) -> Recorder:
     )
 
 
-@helper
-def record_flip(recorder, s, i, t):  # type: ignore[no-untyped-def]
-    """Account for a flip of site i, t after the sweep began; s is as before the flip."""
+@implements(record_flip, Recorder)
+def _record_flip(recorder, s, i, t):  # type: ignore[no-untyped-def]
     t += recorder.elapsed[0]
     pairs_flip(recorder.pairs, recorder.open_path, s, i, t)
     # The integral of s_i is s_i t at the end plus 2 s_i t for each flip, s_i as before it.
     recorder.open_path[i] += 2.0 * s[i] * t
 
 
-@helper
-def record_sweep(recorder, target, s, sweep_time):  # type: ignore[no-untyped-def]
-    """Account for the end of a sweep: conditional means, a draw when one is due, a new batch when one is full."""
-    flip_costs(target, s, recorder.costs)
-    conditional_means(recorder.costs, s, recorder.conditional)
+@implements(record_sweep, Recorder)
+def _record_sweep(recorder, target, s, sweep_time):  # type: ignore[no-untyped-def]
+    # Conditional means at each end, a draw when one is due, a new batch when one is full.
+    conditional_means(target, s, recorder.costs, recorder.conditional)
     for i in range(s.size):
         recorder.open_mean[i] += recorder.conditional[i]
     pairs_sweep(recorder.pairs, s, recorder.conditional)

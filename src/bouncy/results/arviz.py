@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +32,14 @@ def to_datatree(run: Run) -> xarray.DataTree:
     attributes = {"inference_library": "bouncy", "sampler": run.sampler.name, "seed": str(run.seed)}
     return xarray.DataTree.from_dict(
         {
-            "posterior": xarray.Dataset(posterior, {**grid, "site": np.arange(run.target.d)}, attributes),
+            "posterior": xarray.Dataset(posterior, {**grid, "site": _coordinates(run.target.labels)}, attributes),
             "sample_stats": xarray.Dataset(statistics, grid, attributes),
         }
     )
+
+
+def _coordinates(labels: tuple[Hashable, ...]) -> list[Hashable]:
+    """Return labels as xarray can index them: numbers and text as they are, anything else as its text."""
+    if all(isinstance(label, int) for label in labels) or all(isinstance(label, str) for label in labels):
+        return list(labels)
+    return [str(label) for label in labels]

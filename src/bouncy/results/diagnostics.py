@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy.recorders.recorder import BOUNCES, FLIPS, HITS, REFRESHMENTS
+from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.results.batches import normal_score
 from bouncy.results.ess import effective_sample_size, is_constant, r_hat, rank_normalise
 from bouncy.results.moments import Sums, disagreement, event_rates, event_totals
@@ -85,6 +85,8 @@ def _scalar(trace: NDArray[np.float64]) -> tuple[float | str, float | str]:
         return "too short", "too short"
     if np.ptp(trace) == 0.0:
         return "constant", "constant"
+    if np.isnan(trace).any():
+        return "unknown", "unknown"
     scores = rank_normalise(trace)[:, :, None]
     return float(effective_sample_size(scores)[0]), float(r_hat(scores)[0])
 

@@ -18,7 +18,7 @@ from bouncy.results.summary import summary_text
 from bouncy.run.chain import Chain
 from bouncy.run.workers import run_chains
 from bouncy.samplers.contract import Sampler
-from bouncy.targets.contract import Target
+from bouncy.targets.contract import Target, TargetError
 
 if TYPE_CHECKING:
     import xarray
@@ -48,14 +48,13 @@ class Run:
         What to pass as `seed` to get the same bytes again.
     """
 
-    def __init__(
-        self, target: Target, sampler: Sampler, chains: list[Chain], draws: int, options: dict[str, Any]
-    ) -> None:
+    def __init__(self, target: Target, sampler: Sampler, chains: list[Chain], options: dict[str, Any]) -> None:
         self.target = target
         self.sampler = sampler
         self.seed = options["seed"]
         self.warmup = options["warmup"]
         self.thin: int = options["thin"]
+        self._options = options
         self._keep = options["keep"]
         self._threads = options["threads"]
         self._progress = options["progress"]
@@ -65,7 +64,6 @@ class Run:
         self.draws = np.empty((n, 0, d), np.int8)
         self.log_prob = np.empty((n, 0))
         self.magnetisation = np.empty((n, 0))
-        self._run(draws)
 
     def extend(self, draws: int) -> Run:
         """Continue the same chains for more draws, in place, and return the run.
@@ -77,8 +75,10 @@ class Run:
         before = [chain.state() for chain in self._chains]
         kept = self.draws, self.log_prob, self.magnetisation
         try:
-            self._run(draws)
-        except BaseException:
+            self.take(draws)
+        except BaseException as error:
+            if isinstance(error, TargetError):
+                error.run = None  # its chains are about to go back
             for chain, state in zip(self._chains, before, strict=True):
                 chain.restore(state)
             self.draws, self.log_prob, self.magnetisation = kept
@@ -86,11 +86,27 @@ class Run:
             raise
         return self
 
-    def _run(self, draws: int) -> None:
-        """Take more draws, and leave the chains where they are when that fails."""
+    def take(self, draws: int) -> None:
+        """Take more draws, and leave the chains where they are when that fails: `extend` without a way back."""
         self._allocate(draws)
-        run_chains(self._chains, draws * self.sweeps_per_draw, self._threads, self._progress, self.sampler.name)
+        errors = run_chains(
+            self._chains, draws * self.sweeps_per_draw, self._threads, self._progress, self.sampler.name
+        )
         self._forget()
+        if errors:
+            errors[0].run = self._without({error.chain for error in errors})
+            raise errors[0]
+
+    def _without(self, numbers: set[int | None]) -> Run | None:
+        """Return a run of the chains with other numbers, or None where there is none."""
+        left = [k for k, chain in enumerate(self._chains) if chain.number not in numbers]
+        if not left:
+            return None
+        run = Run(self.target, self.sampler, [self._chains[k] for k in left], self._options)
+        run._warmup_seconds = self._warmup_seconds * len(left) / len(self._chains)
+        run.draws, run.log_prob, run.magnetisation = self.draws[left], self.log_prob[left], self.magnetisation[left]
+        run._hand_out()
+        return run
 
     def _allocate(self, more: int) -> None:
         """Make room for more draws and tell the recorders."""

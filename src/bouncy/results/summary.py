@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from bouncy.results.run import Run
 
+_LABEL = 24
 # Sites shown when there are more than fit on a screen.
 _SHOWN = 20
 
@@ -19,17 +21,20 @@ def summary_text(run: Run) -> str:
     chains, draws = run.log_prob.shape
     seconds = report["sampling_seconds"]
     rate = report["hits"] / seconds if seconds > 0 else 0.0
+    sites = _sites(run)
+    names = _names(run.target.labels, sites)
+    width = max(8, *map(len, names))
     lines = [
         f"{run.sampler.name} on {run.target!r}",
         f"{chains} chains x {draws} draws, {_sweeps(run.sweeps_per_draw)} apart, after {_sweeps(run.warmup)} of "
         f"warm-up; {seconds:.2f} s CPU, {rate / 1e6:.1f} million attempted flips per second",
         "",
-        f"{'site':>8} {'mean':>9} {'se':>9} {'ess':>8} {'rhat':>7}",
+        f"{'site':>{width}} {'mean':>9} {'se':>9} {'ess':>8} {'rhat':>7}",
     ]
-    lines += [_site_row(run, i) for i in _sites(run)]
+    lines += [f"{name:>{width}} {_site_row(run, i)}" for name, i in zip(names, sites, strict=True)]
     hidden = run.target.d - min(run.target.d, _SHOWN)
     if hidden:
-        lines.append(f"{'...':>8} {hidden} more sites; these have the largest standard errors")
+        lines.append(f"{'...':>{width}} {hidden} more sites; these have the largest standard errors")
     lines.append("")
     for name in ("energy", "magnetisation", "worst_site", "median_site"):
         if name in report["ess"]:
@@ -70,12 +75,18 @@ def _sites(run: Run) -> list[int]:
 
 def _site_row(run: Run, i: int) -> str:
     ess, rhat = run.diagnostics["ess"].get("sites"), run.diagnostics["rhat"].get("sites")
-    columns = f"{i:>8} {run.mean[i]:>+9.4f} {_number(run.mean_se[i], '.2g'):>9}"
+    columns = f"{run.mean[i]:>+9.4f} {_number(run.mean_se[i], '.2g'):>9}"
     if ess is None:
         return f"{columns} {'-':>8} {'-':>7}"
     if ess.mask[i]:
         return f"{columns} {'constant':>16}"
     return f"{columns} {ess[i]:>8.0f} {rhat[i]:>7.3f}"
+
+
+def _names(labels: Sequence[Hashable], sites: list[int]) -> list[str]:
+    """Return what sites are called, shortened to what fits a column."""
+    texts = [str(labels[i]) for i in sites]
+    return [text if len(text) <= _LABEL else text[: _LABEL - 1] + "…" for text in texts]
 
 
 def _number(value: float | str, form: str) -> str:

@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy._compile import kernel
 from bouncy._dispatch import state_arrays
 from bouncy.recorders.pairs import Pairs
 from bouncy.recorders.recorder import CLOSED, new_recorder
-from bouncy.run.kernel import advance
+from bouncy.run.kernel import BUFFER, advance, settle
 from bouncy.samplers.contract import Sampler
-from bouncy.targets.contract import Target, resync
+from bouncy.targets.contract import Target, TargetError, raise_failure
 
-# Hits that the clock hands over at a time: small enough for the fastest cache.
-_BUFFER = 1024
+# Random starts that are tried before a target with impossible states is said to need one that is given.
+_STARTS = 1000
 
 
 class Chain:
@@ -30,9 +29,11 @@ class Chain:
     seed : SeedSequence
         Source of all randomness of this chain.
     start : ndarray or None
-        Spins to start from, shape (d,); None draws them uniformly.
+        Spins to start from, shape (d,); None takes those of the target.
     slots, thin, pairs
         As for the recorder.
+    number : int
+        What the chain is called.
     """
 
     def __init__(
@@ -44,36 +45,54 @@ class Chain:
         slots: int,
         thin: int,
         pairs: Pairs,
+        number: int = 0,
     ) -> None:
+        self.number = number
         start_seed, sampler_seed = seed.spawn(2)
-        self.s = _random_spins(target.d, start_seed) if start is None else start.copy()
+        self.view = target.view()
+        self.s = _random_start(target, self.view, start_seed) if start is None else _given_start(self.view, start)
         self.clock, self.toll = sampler.start(target.d, sampler_seed)
         self.sweep_time = sampler.sweep_time(target.d)
-        self.view = target.view()
-        _resync(self.view, self.s)
         self.recorder = new_recorder(target.d, slots, thin * sampler.stride, pairs)
         self.flips_since_resync = np.zeros(1, np.int64)
         self.cpu_seconds = 0.0
         self.sweeps = 0
-        self._times = np.empty(_BUFFER)
-        self._sites = np.empty(_BUFFER, np.int32)
+        self._times = np.empty(BUFFER)
+        self._sites = np.empty(BUFFER, np.int32)
 
     def compile(self) -> None:
         """Have the kernel compiled, or loaded from the cache, before any time is taken."""
         self._call(0)
 
     def advance(self, sweeps: int) -> None:
-        """Run for some sweeps. How a run is cut into calls leaves no trace in its results."""
+        """Run for some sweeps. How a run is cut into calls leaves no trace in its results.
+
+        A target that fails stops the chain for good, and what it failed with is raised.
+        """
         before = time.thread_time()
-        self._call(sweeps)
+        if self._call(sweeps):
+            self._raise_failure()
         self.cpu_seconds += time.thread_time() - before
         self.sweeps += sweeps
 
-    def _call(self, sweeps: int) -> None:
-        advance(
+    def stop(self) -> None:
+        """Have a target that may be slow stop in the middle of a sweep, after which the chain cannot go on."""
+        if hasattr(self.view, "stop"):
+            self.view.stop()
+
+    def _raise_failure(self) -> None:
+        try:
+            raise_failure(self.view)
+        except TargetError as error:
+            error.chain = self.number
+            raise
+
+    def _call(self, sweeps: int) -> bool:
+        stopped: bool = advance(
             self.clock, self.toll, self.view, self.recorder, self.s, self.flips_since_resync,
             self._times, self._sites, self.sweep_time, sweeps,
         )  # fmt: skip
+        return stopped
 
     def events(self) -> NDArray[np.int64]:
         """Return the numbers of hits, flips, bounces and refreshments since the recorder was new, shape (4,)."""
@@ -96,11 +115,22 @@ class Chain:
         return [self.s, self.flips_since_resync, *state_arrays(self.clock, self.toll, self.view, self.recorder)]
 
 
-def _random_spins(d: int, seed: np.random.SeedSequence) -> NDArray[np.int8]:
-    bits = np.random.default_rng(seed).integers(0, 2, d, dtype=np.int8)
-    return (2 * bits - 1).astype(np.int8)
+def _random_start(target: Target, view: Any, seed: np.random.SeedSequence) -> NDArray[np.int8]:
+    """Return spins whose probability is not zero, and have the caches of the view agree with them."""
+    generator = np.random.default_rng(seed)
+    for _ in range(_STARTS):
+        s = target.start(generator)
+        if settle(view, s) != -np.inf:
+            raise_failure(view)
+            return s
+    raise ValueError(
+        f"{_STARTS} random starts all have probability zero (log p = -inf); pass a possible state as initial="
+    )
 
 
-@kernel
-def _resync(view, s):  # type: ignore[no-untyped-def]
-    resync(view, s)
+def _given_start(view: Any, start: NDArray[np.int8]) -> NDArray[np.int8]:
+    s = start.copy()
+    if settle(view, s) == -np.inf:
+        raise ValueError(f"initial must be a state of non-zero probability, got log p = -inf at s = {s.tolist()}")
+    raise_failure(view)
+    return s

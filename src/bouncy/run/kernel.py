@@ -6,17 +6,19 @@ import numpy as np
 
 from bouncy._compile import kernel
 from bouncy.clocks.contract import fill, shift
-from bouncy.recorders.recorder import BOUNCES, FLIPS, HITS, REFRESHMENTS, record_flip, record_sweep
-from bouncy.targets.contract import flip, flip_cost, resync
+from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS, record_flip, record_sweep
+from bouncy.targets.contract import failed, flip, flip_cost, log_prob, resync
 from bouncy.tolls.contract import pay
 
+# Hits that the clock hands over at a time: small enough for the fastest cache.
+BUFFER = 1024
 # The local fields are recomputed after this many accepted flips per site: a 64th of the work of the flips themselves.
 _FLIPS_PER_SITE = 64
 
 
 @kernel
 def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps):  # type: ignore[no-untyped-def]
-    """Run a chain for n sweeps.
+    """Run a chain for n sweeps, and return whether it had to stop because its target failed.
 
     Everything but `sweep_time` and `n_sweeps` is changed in place; `times` and `sites` are a buffer for hits. Cost: one
     `fill` and one `flip_cost` per hit, one `flip` and one `record_flip` per accepted flip, O(d) per sweep.
@@ -31,6 +33,8 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
         while not reached:
             n, reached = fill(clock, sweep_time, times, sites)
             for k in range(n):
+                if failed(target):
+                    return True
                 i = np.uint32(sites[k])  # an index without sign needs no test for being negative
                 cost = flip_cost(target, s, i)
                 passed, purse = pay(toll, purse, cost, i)
@@ -49,4 +53,14 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
             flips_since_resync[0] = 0
             resync(target, s)
         record_sweep(recorder, target, s, sweep_time)
+        if failed(target):
+            return True
     toll.purse[0] = purse
+    return False
+
+
+@kernel
+def settle(target, s):  # type: ignore[no-untyped-def]
+    """Compute the caches of the target from s, and return log p(s)."""
+    resync(target, s)
+    return log_prob(target, s)

@@ -8,19 +8,24 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import Any
 
 from tqdm.auto import tqdm
 
 from bouncy.run.chain import Chain
+from bouncy.targets.contract import TargetError
 
 # Seconds that a kernel may run before it returns to Python, which looks whether to stop.
 _SLICE = 0.1
 
 
-def run_chains(chains: Sequence[Chain], sweeps: int, threads: int | None, progress: bool | None, label: str) -> None:
-    """Advance every chain by the same number of sweeps.
+def run_chains(
+    chains: Sequence[Chain], sweeps: int, threads: int | None, progress: bool | None, label: str
+) -> list[TargetError]:
+    """Advance every chain by the same number of sweeps, and return what some of them failed with.
 
-    An exception in one chain, or Ctrl-C, stops all of them within about a tenth of a second and is raised.
+    A chain whose target fails stops, and the others go on. Any other exception in one chain, or Ctrl-C, stops all of
+    them within about a tenth of a second and is raised.
     """
     chains[0].compile()
     stop = threading.Event()
@@ -31,10 +36,13 @@ def run_chains(chains: Sequence[Chain], sweeps: int, threads: int | None, progre
         jobs = [pool.submit(_run_to, chain, end, stop) for chain, end in zip(chains, goal, strict=True)]
         try:
             _watch(jobs, chains, bar, begin)
+        except BaseException:
+            for chain in chains:
+                chain.stop()
+            raise
         finally:
             stop.set()
-    for job in jobs:
-        job.result()
+    return [error for job in jobs if (error := job.result()) is not None]
 
 
 def available_cores() -> int:
@@ -42,19 +50,23 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _run_to(chain: Chain, end: int, stop: threading.Event) -> None:
-    """Advance a chain in slices that last about as long as they should."""
+def _run_to(chain: Chain, end: int, stop: threading.Event) -> TargetError | None:
+    """Advance a chain in slices that last about as long as they should; return what its target failed with."""
     slice_sweeps = 1
     while chain.sweeps < end and not stop.is_set():
         before = time.perf_counter()
-        chain.advance(min(slice_sweeps, end - chain.sweeps))
+        try:
+            chain.advance(min(slice_sweeps, end - chain.sweeps))
+        except TargetError as error:
+            return error
         if time.perf_counter() - before < _SLICE / 2:
             slice_sweeps *= 2
         elif time.perf_counter() - before > 2 * _SLICE:
             slice_sweeps = max(1, slice_sweeps // 2)
+    return None
 
 
-def _watch(jobs: Sequence[Future[None]], chains: Sequence[Chain], bar: tqdm, begin: int) -> None:
+def _watch(jobs: Sequence[Future[Any]], chains: Sequence[Chain], bar: tqdm, begin: int) -> None:
     pending = set(jobs)
     while pending:
         done, pending = wait(pending, timeout=0.1, return_when=FIRST_EXCEPTION)

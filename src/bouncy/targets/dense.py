@@ -14,11 +14,12 @@ from bouncy.targets.fields import implement_by_fields
 
 @part("h")
 class DenseFields(NamedTuple):
-    """log p(s) = -s.r - s'Ms/2 with the local fields h = r + Ms kept up to date."""
+    """log p(s) = offset - s.r - s'Ms/2 with the local fields h = r + Ms kept up to date."""
 
     M: NDArray[np.float64]  # (d, d), symmetric, zero diagonal
     r: NDArray[np.float64]  # (d,)
     h: NDArray[np.float64]  # (d,)
+    offset: float
 
 
 implement_by_fields(DenseFields)

@@ -14,13 +14,14 @@ from bouncy.targets.fields import implement_by_fields
 
 @part("h")
 class SparseFields(NamedTuple):
-    """log p(s) = -s.r - s'Ms/2 with M in CSR form and the local fields h = r + Ms kept up to date."""
+    """log p(s) = offset - s.r - s'Ms/2 with M in CSR form and the local fields h = r + Ms kept up to date."""
 
     indptr: NDArray[np.int64]  # (d + 1,)
     indices: NDArray[np.int32]  # (nnz,)
     data: NDArray[np.float64]  # (nnz,)
     r: NDArray[np.float64]  # (d,)
     h: NDArray[np.float64]  # (d,)
+    offset: float
 
 
 implement_by_fields(SparseFields)

@@ -23,7 +23,7 @@ from bouncy.recorders.pairs import AllPairs, EdgePairs, NoPairs, Pairs, all_pair
 from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN, SINCE_DRAW, close_batch, new_recorder
 from bouncy.run.kernel import advance
 from bouncy.samplers.contract import Sampler
-from bouncy.targets.contract import Target, resync
+from bouncy.targets.contract import Target, raise_failure, resync
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.contract import renew
 
@@ -112,10 +112,11 @@ def _replicate(
     sweep_time = check_nonnegative("sweep_time", sweep_time)
     recorded_pairs, n_pairs = _pairs(target, pairs)
     out = _allocate(spins.shape[0], d, n_pairs)
+    view = target.view()
     _run(
         running,
         toll,
-        target.view(),
+        view,
         new_recorder(d, _SLOTS, 1, recorded_pairs),
         np.empty(d, np.int8),
         np.zeros(1, np.int64),
@@ -126,6 +127,7 @@ def _replicate(
         spins,
         out,
     )
+    raise_failure(view)
     return out
 
 
@@ -202,7 +204,8 @@ def _run(clock, toll, target, recorder, s, flips_since_resync, times, sites, swe
         tally[CLOSED] = 0
         tally[SINCE_DRAW] = 0
         position(clock, 0.0, out.start_z[k], out.start_w[k])
-        advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps)
+        if advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps):
+            break
         # The loop has moved the origin of time to the end of the last sweep.
         position(clock, 0.0, out.z[k], out.w[k])
         if tally[OPEN] > 0:

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from bouncy._compile import helper
+from bouncy._dispatch import implements
+from bouncy.targets.contract import conditional_means, flip_cost
 
 # tanh(40 / 2) equals 1 to the last bit.
 _SATURATED = 40.0
 
 
+def implement_by_costs(view_type: type) -> None:
+    """Give the conditional means of a view by asking for the cost of each flip."""
+    implements(conditional_means, view_type)(_conditional_means)
+
+
+def _conditional_means(view, s, costs, out):  # type: ignore[no-untyped-def]
+    for i in range(s.size):
+        costs[i] = flip_cost(view, s, i)
+    means_from_costs(costs, s, out)
+
+
 @helper
-def conditional_means(costs, s, out):  # type: ignore[no-untyped-def]
+def means_from_costs(costs, s, out):  # type: ignore[no-untyped-def]
     """Write E[s_i | rest] = s_i tanh(c_i / 2) into `out`, c_i the cost of flipping site i.
 
     `costs` and `out` may be longer than s; what lies beyond is finite in `costs` and of no meaning in `out`.

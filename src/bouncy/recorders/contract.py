@@ -1,0 +1,22 @@
+"""What a recorder is: whatever keeps something of a chain while it runs.
+
+A recorder has an array `open_events`, (4,), to which the loop adds the numbers of hits, flips, bounces and
+refreshments.
+"""
+
+from __future__ import annotations
+
+from bouncy._dispatch import generic
+
+# Columns of counted events.
+HITS, FLIPS, BOUNCES, REFRESHMENTS = range(4)
+
+
+@generic
+def record_flip(recorder, s, i, t):  # type: ignore[no-untyped-def]
+    """Account for a flip of site i, t after the sweep began; s is as before the flip."""
+
+
+@generic
+def record_sweep(recorder, target, s, sweep_time):  # type: ignore[no-untyped-def]
+    """Account for the end of a sweep."""

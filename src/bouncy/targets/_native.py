@@ -1,0 +1,186 @@
+"""Machine addresses: how compiled loops call functions that they were not compiled with.
+
+A part of a sampler is laid out in memory as compiled code sees it, and a function that is given its address finds the
+arrays there. A loop that calls by address is compiled once for all targets, and user code can neither make it compile
+again nor be frozen into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import config, typeof, types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic as numba_intrinsic
+from numba.np.arrayobj import populate_array
+from numpy.typing import NDArray
+
+from bouncy._compile import kernel
+
+# Its own annotations know nothing of the arguments of what it decorates.
+intrinsic: Any = numba_intrinsic
+_POINTER = ir.IntType(8).as_pointer()
+
+
+@intrinsic
+def dereference(typing_context, pointer):  # type: ignore[no-untyped-def]
+    """Return the part that lies at a pointer."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return context.unpack_value(builder, pointer.dtype, arguments[0])
+
+    return pointer.dtype(pointer), generate
+
+
+@intrinsic
+def array_at(typing_context, pointer, size):  # type: ignore[no-untyped-def]
+    """Return the array of `size` entries that begins at a pointer."""
+    kind = types.Array(pointer.dtype, 1, "C")
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array = context.make_array(kind)(context, builder)
+        itemsize = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(pointer.dtype)))
+        length = context.cast(builder, arguments[1], size, types.intp)
+        populate_array(array, data=arguments[0], shape=[length], strides=[itemsize], itemsize=itemsize, meminfo=None)
+        return array._getvalue()
+
+    return kind(pointer, size), generate
+
+
+@intrinsic
+def _size(typing_context, part):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(part)))
+
+    return types.intp(part), generate
+
+
+@intrinsic
+def _write(typing_context, part, address):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        place = builder.inttoptr(arguments[1], context.get_data_type(part).as_pointer())
+        context.pack_value(builder, part, arguments[0], place)
+        return context.get_dummy_value()
+
+    return types.void(part, types.intp), generate
+
+
+@kernel
+def _size_of(part):  # type: ignore[no-untyped-def]
+    return _size(part)
+
+
+@kernel
+def _write_to(part, address):  # type: ignore[no-untyped-def]
+    _write(part, address)
+
+
+def lay_out(part: Any) -> NDArray[np.int64]:
+    """Return memory that holds a tuple of arrays and numbers as compiled code sees it.
+
+    It is valid as long as the arrays are kept alive by someone else.
+    """
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        raise RuntimeError("targets other than MRF exist as compiled code only; unset NUMBA_DISABLE_JIT to use them")
+    memory = np.zeros(-(-_size_of(part) // 8), np.int64)
+    _write_to(part, memory.ctypes.data)
+    return memory
+
+
+def address_of(function: Any, *arguments: Any) -> int:
+    """Return the address of a compiled function for numba types of arguments; compile it if that is still to do.
+
+    It is that of the function itself, which is called by numba's own convention: the result is written to a pointer,
+    and a status says whether there is one. The wrapper for C would be one more call.
+    """
+    function.compile(arguments)
+    compiled = function.overloads[arguments]
+    address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+    return address
+
+
+def pointer_to(part: Any) -> Any:
+    """Return the numba type of a pointer to a part."""
+    return types.CPointer(typeof(part))
+
+
+def caller(result: Any, failure: float) -> Callable[..., Any]:
+    """Return a compiled function that calls an address and returns a value of the numba type `result`.
+
+    The first argument is the address to call, the second that of the part. An array is handed over as its pointer and
+    its size, a whole number as 64 bits. What raises returns `failure`: no frame above could catch it.
+    """
+
+    @intrinsic
+    def call(typing_context, address, data, *arguments):  # type: ignore[no-untyped-def]
+        kinds: list[Any] = [types.voidptr]
+        for argument in arguments:
+            kinds += _kinds_of_words(argument)
+
+        def generate(context, builder, signature, values):  # type: ignore[no-untyped-def]
+            words = [builder.inttoptr(values[1], _POINTER)]
+            for k, argument in enumerate(arguments):
+                words += _as_words(context, builder, argument, builder.extract_value(values[2], k))
+            convention = context.call_conv
+            function_type = convention.get_function_type(result, kinds).as_pointer()
+            function = builder.inttoptr(values[0], function_type)
+            status, value = convention.call_function(builder, function, result, kinds, words)
+            return builder.select(status.is_error, context.get_constant(result, failure), value)
+
+        return result(types.intp, types.intp, types.StarArgTuple(arguments)), generate
+
+    return call  # type: ignore[no-any-return]
+
+
+def _kinds_of_words(kind: Any) -> list[Any]:
+    """Return how an argument is handed over; a part takes spins, and numbers, of one type and in one piece."""
+    if not isinstance(kind, types.Array):
+        return [types.int64]
+    if kind.dtype not in (types.int8, types.float64) or (kind.ndim, kind.layout) != (1, "C"):
+        raise TypingError(f"expected an array of int8 or float64 in one piece, got {kind}")
+    return [types.CPointer(kind.dtype), types.int64]
+
+
+def _as_words(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
+    if not isinstance(kind, types.Array):
+        return [context.cast(builder, value, kind, types.int64)]
+    array = context.make_array(kind)(context, builder, value)
+    return [array.data, array.nitems]
+
+
+@intrinsic
+def read_only(typing_context, array):  # type: ignore[no-untyped-def]
+    """Return an array that cannot be written to."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return arguments[0]
+
+    return frozen_type(array)(array), generate
+
+
+@intrinsic
+def joined(typing_context, one, other):  # type: ignore[no-untyped-def]
+    """Return the elements of two tuples in one; arrays in the second cannot be written to."""
+    kinds = [*one, *(frozen_type(kind) for kind in other)]
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        values = [builder.extract_value(both, k) for both in arguments for k in range(len(both.type.elements))]
+        return context.make_tuple(builder, signature.return_type, values)
+
+    return types.Tuple(kinds)(one, other), generate
+
+
+def frozen_type(kind: Any) -> Any:
+    """Return the numba type of a read-only version of arrays; the layout in memory is the same."""
+    if isinstance(kind, types.Array):
+        return kind.copy(readonly=True)
+    if isinstance(kind, types.NamedUniTuple):
+        return types.NamedUniTuple(frozen_type(kind.dtype), kind.count, kind.instance_class)
+    if isinstance(kind, types.BaseNamedTuple):
+        return types.NamedTuple([frozen_type(item) for item in kind], kind.instance_class)  # type: ignore[attr-defined]
+    if isinstance(kind, types.BaseTuple):
+        return types.Tuple([frozen_type(item) for item in kind])  # type: ignore[attr-defined]
+    return kind

@@ -1,0 +1,226 @@
+"""A distribution of your own: p(s) given by Python functions, which are compiled and called by address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._dispatch import implements, part
+from bouncy._validation import check_count, check_flag
+from bouncy.targets._data import read_cache, read_data
+from bouncy.targets._functions import Binding, UserFunction
+from bouncy.targets.conditional import implement_by_costs
+from bouncy.targets.contract import Target, flip, flip_cost, log_prob, resync
+from bouncy.targets.linked import Linked, linked
+
+
+class Custom(Target):
+    """A distribution given by functions of your own.
+
+    Give `flip_cost`, or only `log_prob`. Functions are compiled by numba, each once and nothing else with it, and can
+    then neither write to `s` nor to `data`. What numba cannot compile is called as plain Python, at some microseconds a
+    call, with one warning that says why.
+
+    Parameters
+    ----------
+    d : int
+        Number of sites.
+    flip_cost : callable, optional
+        `flip_cost(s, i, data)` returns log p(s) - log p(s with site i flipped), the change of -log p when s[i] changes
+        sign. `s` is int8, shape (d,), with entries -1 and +1. A cost of +inf is a wall that is never crossed.
+    log_prob : callable, optional
+        `log_prob(s, data)` returns log p(s) up to a constant, -inf where p(s) = 0. Without `flip_cost` every attempted
+        flip evaluates it once, and the conditional means behind `Run.mean` once more: two evaluations of all of log p,
+        where a cost is often found in O(1). With `flip_cost` it is used for `Run.log_prob` and `exact` alone; without
+        it, log p is added up from the costs of flips on the way from the state of all -1, so give it where that state,
+        or one on the way, has probability zero.
+    data : array, number, or tuple of these, optional
+        What the functions need to know, copied. Large arrays belong here: those that a function refers to as globals
+        are frozen into the code.
+    cache : array, or tuple of arrays, optional
+        Shape and type of a chain's own memory, in which functions keep what makes costs cheap. With it they are
+        `flip_cost(s, i, cache, data)` and `conditional_means(s, out, cache, data)`; `log_prob` does not see it.
+    init : callable, with a cache
+        `init(s, cache, data)` fills the cache for the state s. Called at the start of a chain and from time to time
+        later, so that rounding does not add up.
+    on_flip : callable, with a cache
+        `on_flip(s, i, cache, data)` brings the cache up to date after s[i] has changed sign: s is as after the flip.
+    conditional_means : callable, optional
+        `conditional_means(s, out, data)` writes E[s_i | the other spins] into `out`, shape (d,), where that is known in
+        a cheaper way than by the cost of each flip.
+    labels : sequence, optional
+        What the sites are called.
+    compile : bool
+        Whether to compile at all.
+
+    Functions are called without `data` where none is given, unless they insist on it: then it is None. What is called
+    as plain Python gets spins as int64, so that sums and products do not overflow where compiled ones would not.
+
+    See Also
+    --------
+    bouncy.testing.check_target : finds out whether the functions agree with each other.
+
+    Examples
+    --------
+    >>> import numpy as np, bouncy
+    >>> def cost(s, i, J):  # a chain of spins with couplings J
+    ...     field = 0.0
+    ...     if i > 0:
+    ...         field += J[i - 1] * s[i - 1]
+    ...     if i < s.size - 1:
+    ...         field += J[i] * s[i + 1]
+    ...     return 2.0 * s[i] * field
+    >>> target = bouncy.Custom(4, flip_cost=cost, data=np.array([0.5, -0.2, 0.3]))
+    >>> run = bouncy.sample(target, draws=2000, seed=0)
+    >>> bool(abs(run.pair_mean[0, 1] - np.tanh(0.5)) < 0.02)
+    True
+
+    With memory for the local fields, a cost is found in O(1):
+
+    >>> def init(s, h, M):
+    ...     h[:] = M @ s.astype(np.float64)
+    >>> def on_flip(s, i, h, M):
+    ...     h += 2.0 * s[i] * M[i]
+    >>> def cost(s, i, h, M):
+    ...     return -2.0 * s[i] * h[i]
+    >>> M = bouncy.MRF.random(6).M
+    >>> target = bouncy.Custom(6, flip_cost=cost, data=M, cache=np.zeros(6), init=init, on_flip=on_flip)
+    >>> bouncy.testing.check_target(target)
+    """
+
+    def __init__(
+        self,
+        d: int,
+        flip_cost: Callable[..., Any] | None = None,
+        log_prob: Callable[..., Any] | None = None,
+        *,
+        data: Any = None,
+        cache: Any = None,
+        init: Callable[..., Any] | None = None,
+        on_flip: Callable[..., Any] | None = None,
+        conditional_means: Callable[..., Any] | None = None,
+        labels: Sequence[Hashable] | None = None,
+        compile: bool = True,
+    ) -> None:
+        given = {
+            "flip_cost": flip_cost,
+            "log_prob": log_prob,
+            "init": init,
+            "on_flip": on_flip,
+            "conditional_means": conditional_means,
+        }
+        self.d = check_count("d", d)
+        self.labels = labels
+        self._check_roles({role for role, function in given.items() if function is not None}, cache is not None)
+        arrays = () if cache is None else (read_cache(cache),)
+        known = () if data is None else (read_data(data),)
+        functions = [UserFunction(role, f, bool(arrays), bool(known)) for role, f in given.items() if f is not None]
+        self._binding = Binding(functions, arrays, known, check_flag("compile", compile))
+        self._by_cost = flip_cost is not None
+        self.view()  # what is wrong with a function is best said now
+
+    def _check_roles(self, roles: set[str], has_cache: bool) -> None:
+        if not roles & {"flip_cost", "log_prob"}:
+            raise TypeError("Custom needs flip_cost(s, i, data) or log_prob(s, data), got neither")
+        if "flip_cost" not in roles and (extra := roles & {"init", "on_flip", "conditional_means"}):
+            raise TypeError(f"{sorted(extra)[0]} is of use beside flip_cost only; give flip_cost too, or leave it out")
+        if has_cache and not {"init", "on_flip"} <= roles:
+            missing = sorted({"init", "on_flip"} - roles)[0]
+            raise TypeError(f"a cache needs init(s, cache, data) and on_flip(s, i, cache, data), got no {missing}")
+        if not has_cache and (extra := roles & {"init", "on_flip"}):
+            raise TypeError(
+                f"{sorted(extra)[0]} needs a cache to work on: pass an array of its shape and type, such as "
+                f"cache=np.zeros({self.d})"
+            )
+
+    @property
+    def roles(self) -> set[str]:
+        """Names of the functions that were given."""
+        return set(self._binding.names)
+
+    def run_by_python(self, role: str, s: NDArray[np.int8], i: int) -> Any:
+        """Return what the function in a role gives when it is not compiled; `i` is the site where it needs one."""
+        return self._binding.run_by_python(role, s, i)
+
+    def view(self) -> Linked:
+        functions = self._binding.view(self.d)
+        if self._by_cost:
+            return functions
+        return linked(ByLogProb(functions, np.zeros(self.d, np.int8), np.zeros(2), np.full(1, -1)))
+
+    def __repr__(self) -> str:
+        return f"Custom(d={self.d}, {', '.join(self._binding.names)})"
+
+
+@part("trial", "values", "site")
+class ByLogProb(NamedTuple):
+    """A target of which only log p can be had: a flip costs the difference of two values.
+
+    The value of the current state is kept, so that an attempted flip evaluates log p once.
+    """
+
+    inner: Linked
+    trial: NDArray[np.int8]  # (d,) the current state, but for the moment of an evaluation
+    values: NDArray[np.float64]  # (2,) log p of the current state, and of the one looked at last
+    site: NDArray[np.int64]  # (1,) the site by which the latter differs, or -1
+
+
+implement_by_costs(ByLogProb)
+
+
+@implements(flip_cost, ByLogProb)
+def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
+    trial = view.trial
+    trial[i] = -trial[i]
+    view.values[1] = log_prob(view.inner, trial)
+    view.site[0] = i
+    trial[i] = -trial[i]
+    return view.values[0] - view.values[1]
+
+
+@implements(flip, ByLogProb)
+def _flip(view, s, i):  # type: ignore[no-untyped-def]
+    view.trial[i] = -view.trial[i]
+    s[i] = -s[i]
+    view.values[0] = view.values[1] if view.site[0] == i else log_prob(view.inner, view.trial)
+    view.site[0] = -1
+
+
+@implements(log_prob, ByLogProb)
+def _log_prob(view, s):  # type: ignore[no-untyped-def]
+    return view.values[0]
+
+
+@implements(resync, ByLogProb)
+def _resync(view, s):  # type: ignore[no-untyped-def]
+    for i in range(s.size):
+        view.trial[i] = s[i]
+    view.values[0] = log_prob(view.inner, view.trial)
+    view.site[0] = -1
+
+
+def _chain_cost(s, i, J):  # type: ignore[no-untyped-def]
+    """Return the cost in an open chain of spins with log p = sum_i J_i s_i s_(i+1)."""
+    field = 0.0
+    if i > 0:
+        field += J[i - 1] * s[i - 1]
+    if i < s.size - 1:
+        field += J[i] * s[i + 1]
+    return 2.0 * s[i] * field
+
+
+def _chain_log_prob(s, J):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(J.size):
+        total += J[i] * s[i] * s[i + 1]
+    return total
+
+
+_J = np.array([0.5, -0.3, 0.8])
+EXAMPLES = {
+    "custom-flip-cost": lambda: Custom(4, flip_cost=_chain_cost, data=_J),
+    "custom-log-prob": lambda: Custom(4, log_prob=_chain_log_prob, data=_J),
+}

@@ -1,0 +1,166 @@
+"""What every target promises, with every sampler: targets and samplers are found, not listed.
+
+A target takes part by an entry in the `EXAMPLES` of its module, a sampler by one in its `NAMED`. Statistical tests have
+a false-alarm rate of 1e-6 each and state the error that they see.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import pickle
+
+import numpy as np
+import pytest
+
+import bouncy
+from bouncy.recorders.pairs import all_pairs
+from bouncy.run.chain import Chain
+from bouncy.samplers import as_sampler, names
+from bouncy.targets import examples
+from bouncy.testing import check_target
+from bouncy.testing.replicates import exact_draws, replicate_sampler, state_counts
+from bouncy.testing.statistics import chi_square_test, z_test
+from conftest import base_seed
+
+SEED = base_seed()
+REPLICATES = 20_000
+SWEEPS = 6
+EXAMPLES = examples()
+SAMPLERS = sorted(names())
+every_target = pytest.mark.parametrize("name", EXAMPLES)
+
+
+@functools.cache
+def example(name):
+    return EXAMPLES[name]()
+
+
+@functools.cache
+def answers(name):
+    return bouncy.exact(example(name))
+
+
+@functools.cache
+def starts(name):
+    return exact_draws(example(name), REPLICATES, seed=SEED)
+
+
+@every_target
+def test_functions_agree(name):
+    """Would catch a cost that is not the difference of log p, a stale cache, a wrong conditional mean."""
+    check_target(example(name), seed=SEED)
+
+
+@every_target
+def test_an_example_is_worth_sampling(name):
+    """Would catch an example on which a wrong sampler would look right: one state, or nothing that interacts."""
+    exact = answers(name)
+    assert 2 <= example(name).d <= 5
+    assert np.max(exact.probabilities) < 0.95
+    assert np.max(np.abs(exact.pair_mean - np.outer(exact.mean, exact.mean)) * (1 - np.eye(example(name).d))) > 0.01
+
+
+@every_target
+def test_log_prob_takes_batches(name):
+    """Would catch a public log p with another shape or constant than that of the compiled loops."""
+    target = example(name)
+    states = bouncy.states(target.d)
+    log_p = target.log_prob(states.reshape(2, -1, target.d))
+    assert log_p.shape == (2, len(states) // 2)
+    assert target.log_prob(states[0]).shape == ()
+    assert np.allclose(np.exp(log_p.ravel() - answers(name).log_z), answers(name).probabilities, rtol=1e-10, atol=1e-14)
+    with pytest.raises(ValueError, match="shape"):
+        target.log_prob(np.ones(target.d + 1))
+
+
+@every_target
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_every_sampler_keeps_the_law_of_every_target(name, sampler):
+    """Would catch a target whose costs, flips or caches are not what samplers take them for, by a bias of 0.05."""
+    exact = answers(name)
+    run = replicate_sampler(
+        example(name), as_sampler(sampler), starts(name), n_sweeps=SWEEPS, seed=SEED + 1, pairs="all"
+    )
+    chi_square_test(state_counts(run.s), exact.probabilities)
+    for got, expected in ((run.path, exact.mean), (run.mean, exact.mean)):
+        z_test(got, expected, detect=0.05)
+    z_test(run.pair_mean, exact.pair_mean.ravel(), detect=0.05)
+
+
+@every_target
+def test_every_target_can_be_clamped(name):
+    """Would catch evidence that is forgotten, or put on another site, or a constant that is lost."""
+    target, whole = example(name), answers(name)
+    states = bouncy.states(target.d)
+    site = target.d - 2
+    for spin in (-1, 1):
+        kept = states[:, site] == spin
+        probability = whole.probabilities[kept].sum()
+        given = target.clamp({target.labels[site]: spin})
+        assert given.labels == (*target.labels[:site], *target.labels[site + 1 :])
+        exact = bouncy.exact(given)
+        assert np.allclose(exact.probabilities, whole.probabilities[kept] / probability, rtol=1e-9, atol=1e-14)
+        assert exact.log_z - whole.log_z == pytest.approx(np.log(probability), rel=1e-9, abs=1e-12)
+        assert np.array_equal(given.complete(bouncy.states(given.d)), states[kept])
+        check_target(given, states=5, seed=SEED)
+
+
+@every_target
+@pytest.mark.parametrize("beta", [0.0, 0.5, 2.0])
+def test_every_target_can_be_tempered(name, beta):
+    """Would catch a temperature that leaves a part of log p as it was, or opens walls."""
+    target = example(name)
+    log_p = target.log_prob(bouncy.states(target.d))
+    possible = log_p > -np.inf
+    expected = np.where(possible, np.exp(beta * np.where(possible, log_p - log_p.max(), 0.0)), 0.0)
+    tempered = target.tempered(beta)
+    assert np.allclose(bouncy.exact(tempered).probabilities, expected / expected.sum(), rtol=1e-9, atol=1e-14)
+    assert tempered.labels == target.labels
+    check_target(tempered, states=5, seed=SEED)
+
+
+@every_target
+def test_wrappers_can_be_nested(name):
+    """Would catch a wrapper that works on the targets of this package alone, not on one of the other wrappers."""
+    target = example(name)
+    site = target.labels[0]
+    one, other = target.clamp({site: 1}).tempered(0.5), target.tempered(0.5).clamp({site: 1})
+    assert np.allclose(bouncy.exact(one).probabilities, bouncy.exact(other).probabilities, rtol=1e-9, atol=1e-14)
+    assert one.complete(np.ones(one.d)).tolist() == other.complete(np.ones(one.d)).tolist() == [1] * target.d
+
+
+@every_target
+def test_a_chain_can_be_copied_and_put_back(name):
+    """Would catch a cache that is no part of the state of a chain, or is shared by two, and addresses that travel."""
+    target, sampler = example(name), as_sampler("bps-gaussian")
+    chain = Chain(target, sampler, np.random.SeedSequence(1), None, 4, 1, all_pairs(target.d, 4))
+    chain.advance(5)
+    state, twin, traveller = chain.state(), copy.deepcopy(chain), pickle.loads(pickle.dumps(chain))
+    chain.advance(20)
+    after = chain.state()["arrays"]
+    twin.advance(20)
+    traveller.advance(20)
+    chain.restore(state)
+    chain.advance(20)
+    for other in (twin, traveller, chain):
+        assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(after, other.state()["arrays"], strict=True))
+
+
+@every_target
+def test_a_target_survives_pickling(name):
+    """Would catch a machine address that is sent to another process."""
+    target = example(name)
+    twin = pickle.loads(pickle.dumps(target))
+    states = bouncy.states(target.d)
+    assert np.array_equal(twin.log_prob(states), target.log_prob(states))
+    assert twin.labels == target.labels
+
+
+@every_target
+def test_a_run_reports_labels(name):
+    """Would catch a target whose labels get lost on the way to the summary or to ArviZ."""
+    run = bouncy.sample(example(name), "bps-gaussian", draws=20, chains=2, seed=0)
+    assert list(run.to_arviz()["posterior"]["site"].values) == [
+        label if isinstance(label, int | str) else str(label) for label in example(name).labels
+    ]
