@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from bouncy.enumeration import exact
 from bouncy.targets.mrf import MRF
 
 STORAGES = {"dense": np.array, "csr": sp.csr_array, "coo_matrix": sp.coo_matrix, "lil": sp.lil_array}
@@ -368,3 +369,60 @@ def test_flags_are_flags(flag):
         MRF.ising((3, 3), periodic=flag)
     with pytest.raises(TypeError, match="symmetrize must be True or False"):
         MRF(np.zeros((2, 2)), symmetrize=flag)
+
+
+@pytest.mark.parametrize("storage", [np.array, sp.csr_array], ids=["dense", "sparse"])
+def test_clamped_pairs_are_counted_once(storage):
+    """Would catch a constant that counts pairs of clamped spins twice, or not at all, and fields that forget them."""
+    whole = MRF.random(7, sigma_M=0.5, sigma_r=0.3, seed=1)
+    target = MRF(storage(whole.M), whole.r, offset=0.7, labels=["a", "b", "c", "d", "e", "f", "g"])
+    given = target.clamp({"b": 1, "c": -1, "f": 1})
+    assert isinstance(given, MRF)
+    assert given.is_sparse == target.is_sparse
+    assert given.labels == ("a", "d", "e", "g")
+    s = np.array([[1, -1, -1, 1], [-1, -1, 1, 1]])
+    full = given.complete(s)
+    assert full.tolist() == [[1, 1, -1, -1, -1, 1, 1], [-1, 1, -1, -1, 1, 1, 1]]
+    assert np.allclose(given.log_prob(s), target.log_prob(full), rtol=1e-13)
+    assert given.clamp({"d": -1}).complete(s[:, [0, 2, 3]]).tolist() == full.tolist()
+
+
+@pytest.mark.parametrize(
+    ("evidence", "error", "message"),
+    [
+        ({"x": 1}, ValueError, r"evidence names the site 'x', which is not a label of MRF"),
+        ({0: 0}, ValueError, r"evidence\[0\] must be a spin, -1 or \+1, got 0"),
+        ({0: True}, ValueError, r"evidence\[0\] must be a spin, -1 or \+1, got True"),
+        ([0, 1], TypeError, r"evidence must map labels to spins, as in \{0: \+1\}, got list"),
+        ({0: 1, 1: 1, 2: -1}, ValueError, "evidence clamps all 3 sites"),
+    ],
+)
+def test_evidence_is_checked(evidence, error, message):
+    """Would catch evidence on another site than meant, or a spin that is none."""
+    with pytest.raises(error, match=message):
+        MRF.random(3).clamp(evidence)
+
+
+@pytest.mark.parametrize(("beta", "error"), [(-1.0, ValueError), (np.nan, ValueError), ("1", TypeError)])
+def test_beta_is_checked(beta, error):
+    """Would catch a temperature below zero."""
+    with pytest.raises(error, match="beta must be a finite number >= 0"):
+        MRF.random(3).tempered(beta)
+
+
+def test_a_tempered_lattice_is_a_lattice():
+    """Would catch a shape that is lost, without which a lattice cannot be drawn."""
+    cold = MRF.ising((3, 4), coupling=0.2, field=0.1).tempered(2.0)
+    assert cold.shape == (3, 4)
+    assert np.allclose(cold.M.toarray(), MRF.ising((3, 4), coupling=0.4).M.toarray())
+    assert np.allclose(cold.r, -0.2)
+
+
+def test_offset_is_a_constant():
+    """Would catch an offset with the wrong sign, or one that changes a distribution."""
+    target = MRF([[0.0, 0.3], [0.3, 0.0]], 0.1, offset=2.5)
+    plain = MRF([[0.0, 0.3], [0.3, 0.0]], 0.1)
+    assert target.log_prob([1, -1]) == plain.log_prob([1, -1]) + 2.5
+    assert exact(target).log_z == pytest.approx(exact(plain).log_z + 2.5)
+    with pytest.raises(ValueError, match="offset must be a finite number, got inf"):
+        MRF([[0.0]], offset=np.inf)

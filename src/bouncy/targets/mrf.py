@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from bouncy._memory import aligned_copy, aligned_empty
 from bouncy._validation import (
     as_seed_sequence,
     check_count,
+    check_finite,
     check_flag,
     check_nonnegative,
     check_real_array,
@@ -47,11 +48,17 @@ class MRF(Target):
         Fields; a scalar is the same field on every site. Copied.
     symmetrize : bool
         Accept an asymmetric M and use (M + M')/2, which describes the same distribution.
+    labels : sequence, optional
+        What the sites are called; 0, ..., d - 1 otherwise.
+    offset : float
+        Added to log p: log p(s) = offset - s.r - s'Ms/2. It changes `log_prob` and nothing that is sampled.
 
     Attributes
     ----------
     d : int
         Number of sites.
+    labels : tuple
+        What the sites are called.
     shape : tuple of int or None
         Sides of the lattice if the model was made by `ising`, whose sites are numbered in C order.
 
@@ -71,6 +78,8 @@ class MRF(Target):
         r: ArrayLike = 0.0,
         *,
         symmetrize: bool = False,
+        labels: Sequence[Hashable] | None = None,
+        offset: float = 0.0,
     ) -> None:
         matrix = _read_couplings(M)
         fields = _read_fields(r, matrix.shape[0])
@@ -80,6 +89,8 @@ class MRF(Target):
         _check_range(matrix, fields, row_scale)
 
         self.d: int = matrix.shape[0]
+        self.labels = labels
+        self.offset = check_finite("offset", offset)
         self.shape: tuple[int, ...] | None = None
         self.is_sparse = _is_sparse(matrix)
         # Compiled loops are specialised on writable arrays; users only ever see read-only views of these.
@@ -148,6 +159,63 @@ class MRF(Target):
         lattice.shape = sides
         return lattice
 
+    @classmethod
+    def from_ising(cls, h: Any, J: Any, temperature: float = 1.0, offset: float = 0.0) -> MRF:
+        """Make p(s) ~ exp(-E(s)/T) from E(s) = sum_i h_i s_i + sum_ij J_ij s_i s_j + offset; dicts or arrays."""
+        from bouncy.formats.ising import from_ising
+
+        return from_ising(h, J, temperature, offset)
+
+    @classmethod
+    def from_qubo(cls, Q: Any, temperature: float = 1.0, offset: float = 0.0) -> MRF:
+        """Make p(s) ~ exp(-E(x)/T) from E(x) = x'Qx + offset, x = (1 + s)/2 in {0, 1}; a dict or an array."""
+        from bouncy.formats.qubo import from_qubo
+
+        return from_qubo(Q, temperature, offset)
+
+    @classmethod
+    def from_bqm(cls, bqm: Any, temperature: float = 1.0) -> MRF:
+        """Make p(s) ~ exp(-E(s)/T) from a `dimod.BinaryQuadraticModel`."""
+        from bouncy.formats.ising import from_bqm
+
+        return from_bqm(bqm, temperature)
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: Any,
+        coupling: Any = "weight",
+        field: Any = 0.0,
+        temperature: float = 1.0,
+        *,
+        default_coupling: float | None = None,
+        default_field: float | None = None,
+    ) -> MRF:
+        """Make p(s) ~ exp((sum_edges coupling s_u s_v + sum_nodes field s_u)/T) from the attributes of a graph."""
+        from bouncy.formats.graphs import from_networkx
+
+        return from_networkx(
+            graph, coupling, field, temperature, default_coupling=default_coupling, default_field=default_field
+        )
+
+    def to_ising(self, temperature: float = 1.0) -> tuple[dict[Any, float], dict[tuple[Any, Any], float], float]:
+        """Return (h, J, offset) of E(s) = -T log p(s), in the labels of the model."""
+        from bouncy.formats.ising import to_ising
+
+        return to_ising(self, temperature)
+
+    def to_qubo(self, temperature: float = 1.0) -> tuple[dict[tuple[Any, Any], float], float]:
+        """Return (Q, offset) of E(x) = -T log p(s), x = (1 + s)/2, in the labels of the model."""
+        from bouncy.formats.qubo import to_qubo
+
+        return to_qubo(self, temperature)
+
+    def to_bqm(self, temperature: float = 1.0) -> Any:
+        """Return E(s) = -T log p(s) as a `dimod.BinaryQuadraticModel`; needs the extra `dimod`."""
+        from bouncy.formats.ising import to_bqm
+
+        return to_bqm(self, temperature)
+
     @property
     def M(self) -> Any:
         """Couplings, (d, d), read-only: an ndarray, or a `csr_array` if the model was given sparse."""
@@ -161,7 +229,7 @@ class MRF(Target):
         return _read_only(self._r)
 
     def log_prob(self, s: ArrayLike) -> NDArray[np.float64]:
-        """Return the unnormalised log p(s) = -s.r - s'Ms/2 for spins -1/+1 of shape (..., d), as shape (...)."""
+        """Return the unnormalised log p(s) = offset - s.r - s'Ms/2, shape (...), of spins -1/+1, shape (..., d)."""
         spins = check_spins(s, self.d)
         flat = spins.reshape(-1, self.d)
         out = np.empty(flat.shape[0])
@@ -170,7 +238,7 @@ class MRF(Target):
         for start in range(0, flat.shape[0], step):
             S = flat[start : start + step].astype(np.float64)
             fields = -(M @ S.T).T - 2.0 * self._r  # as log p = s.(-M s - 2 r)/2
-            out[start : start + step] = 0.5 * np.einsum("ni,ni->n", S, fields)
+            out[start : start + step] = self.offset + 0.5 * np.einsum("ni,ni->n", S, fields)
         return out.reshape(spins.shape[:-1])[()]
 
     def view(self) -> DenseFields | SparseFields:
@@ -178,14 +246,26 @@ class MRF(Target):
         h = aligned_empty(self.d)
         h[:] = np.nan
         if self.is_sparse:
-            return SparseFields(self._indptr, self._indices, self._data, self._r, h)
-        return DenseFields(self._M, self._r, h)
+            return SparseFields(self._indptr, self._indices, self._data, self._r, h, self.offset)
+        return DenseFields(self._M, self._r, h, self.offset)
 
     def edges(self) -> scipy.sparse.csr_array:
         """Return the pattern of non-zero couplings, a symmetric (d, d) `csr_array` of bool."""
         if not self.is_sparse:
             return scipy.sparse.csr_array(self._M != 0)
         return self._csr(np.ones(self._data.size, dtype=np.bool_))
+
+    def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8]) -> MRF:
+        M, clamped = self.M, spins.astype(np.float64)
+        fields = self._r + M @ clamped
+        # Of s'Ms/2 the clamped pairs are counted once: half of what they add to each other's fields.
+        offset = self.offset - 0.5 * float(clamped @ (fields + self._r))
+        return MRF(M[free][:, free], fields[free], offset=offset)
+
+    def _tempered(self, beta: float) -> MRF:
+        tempered = MRF(beta * self.M, beta * self._r, offset=beta * self.offset)
+        tempered.shape = self.shape
+        return tempered
 
     def __repr__(self) -> str:
         pairs = (self._data.size if self.is_sparse else int(np.count_nonzero(self._M))) // 2
