@@ -8,49 +8,81 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bouncy._sample import NoFlipWarning, sample
     from bouncy.enumeration import Exact, exact, states
+    from bouncy.formats.files import ModelFileError, load_model, save_model
+    from bouncy.results.inclusion import InclusionTable
     from bouncy.results.run import Run
     from bouncy.samplers.bps import BPS
     from bouncy.samplers.contract import NotErgodicWarning, Sampler
     from bouncy.samplers.gibbs import Gibbs
     from bouncy.samplers.hmc import HMC
     from bouncy.samplers.metropolis import Metropolis
-    from bouncy.targets.contract import Target
+    from bouncy.targets._functions import SlowTargetWarning
+    from bouncy.targets.contract import Target, TargetError
+    from bouncy.targets.custom import Custom
+    from bouncy.targets.factor_graph import FactorGraph
     from bouncy.targets.mrf import MRF
+    from bouncy.targets.polynomial import Polynomial
+    from bouncy.targets.rbm import RBM
+    from bouncy.targets.variable_selection import VariableSelection
 
 __all__ = [
     "BPS",
     "HMC",
     "MRF",
+    "RBM",
+    "Custom",
     "Exact",
+    "FactorGraph",
     "Gibbs",
+    "InclusionTable",
     "Metropolis",
+    "ModelFileError",
     "NoFlipWarning",
     "NotErgodicWarning",
+    "Polynomial",
     "Run",
     "Sampler",
+    "SlowTargetWarning",
     "Target",
+    "TargetError",
+    "VariableSelection",
     "__version__",
     "exact",
+    "load_model",
     "sample",
+    "save_model",
     "states",
 ]
 
 _HOME = {
     "BPS": "bouncy.samplers.bps",
-    "MRF": "bouncy.targets.mrf",
+    "Custom": "bouncy.targets.custom",
     "Exact": "bouncy.enumeration",
-    "NoFlipWarning": "bouncy._sample",
+    "FactorGraph": "bouncy.targets.factor_graph",
     "Gibbs": "bouncy.samplers.gibbs",
     "HMC": "bouncy.samplers.hmc",
+    "InclusionTable": "bouncy.results.inclusion",
+    "MRF": "bouncy.targets.mrf",
     "Metropolis": "bouncy.samplers.metropolis",
+    "ModelFileError": "bouncy.formats.files",
+    "NoFlipWarning": "bouncy._sample",
     "NotErgodicWarning": "bouncy.samplers.contract",
+    "Polynomial": "bouncy.targets.polynomial",
+    "RBM": "bouncy.targets.rbm",
     "Run": "bouncy.results.run",
     "Sampler": "bouncy.samplers.contract",
+    "SlowTargetWarning": "bouncy.targets._functions",
     "Target": "bouncy.targets.contract",
+    "TargetError": "bouncy.targets.contract",
+    "VariableSelection": "bouncy.targets.variable_selection",
     "exact": "bouncy.enumeration",
+    "load_model": "bouncy.formats.files",
     "sample": "bouncy._sample",
+    "save_model": "bouncy.formats.files",
     "states": "bouncy.enumeration",
 }
+
+_MODULES = ("experiments", "plots", "testing")
 
 
 def __getattr__(name: str) -> Any:
@@ -62,6 +94,8 @@ def __getattr__(name: str) -> Any:
             return version("bouncy")
         except PackageNotFoundError:  # a checkout that is not installed
             return "unknown"
+    if name in _MODULES:
+        return importlib.import_module(f"bouncy.{name}")
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'bouncy' has no attribute {name!r}")

@@ -1,0 +1,92 @@
+"""A model file that is being read: opened with care, and complained about by name."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from typing import BinaryIO
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class ModelFileError(ValueError):
+    """A model file that cannot be read, with the place where it goes wrong.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    line : int or None
+        The line, counted from 1, where the format has lines and one of them is to blame.
+    field : str or None
+        The field, member or column, such as `couplings[3][2]`, where the format has them and one is to blame.
+    """
+
+    def __init__(self, path: str, problem: str, *, line: int | None = None, field: str | None = None) -> None:
+        place = "".join([f", line {line}" if line is not None else "", f", {field}" if field is not None else ""])
+        super().__init__(f"{path}{place}: {problem}")
+        self.path = path
+        self.line = line
+        self.field = field
+
+
+class Source:
+    """An open file, its size, and how many bytes may be read from it, packed or unpacked."""
+
+    def __init__(self, path: str, file: BinaryIO, size: int, max_bytes: int) -> None:
+        self.path = path
+        self.file = file
+        self.size = size
+        self.max_bytes = max_bytes
+
+    def error(self, problem: str, *, line: int | None = None, field: str | None = None) -> ModelFileError:
+        """Return the error that blames this file, for the caller to raise."""
+        return ModelFileError(self.path, problem, line=line, field=field)
+
+    def text(self) -> bytes:
+        """Return the whole file, not decoded, with lines that end in a bare newline and no byte order mark."""
+        content = self.file.read(self.size + 1)
+        if len(content) > self.size:
+            raise self.error("grew while it was being read")
+        return content.removeprefix(_BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
+
+    @contextlib.contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Blame the file for what the constructor of a target refuses."""
+        try:
+            yield
+        except ModelFileError:
+            raise
+        except (ValueError, TypeError, OverflowError) as error:
+            raise self.error(str(error)) from error
+
+
+@contextlib.contextmanager
+def opened(path: str, max_bytes: int) -> Iterator[Source]:
+    """Open a regular file of 1 to `max_bytes` bytes for reading."""
+    try:
+        # before opening: that would wait for ever at a named pipe
+        _check_regular(path, os.stat(path))
+        file = open(path, "rb")  # noqa: SIM115 -- closed below; errors of the reading are not those of the opening
+    except OSError as error:
+        raise ModelFileError(path, f"cannot be opened: {error.strerror or error}") from error
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        if size == 0:
+            raise ModelFileError(path, "the file is empty")
+        if size > max_bytes:
+            raise ModelFileError(path, _too_large(size, max_bytes))
+        yield Source(path, file, size, max_bytes)
+
+
+def _check_regular(path: str, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise ModelFileError(path, "is a directory; expected a file")
+    if not stat.S_ISREG(status.st_mode):
+        raise ModelFileError(path, "is not a regular file")
+
+
+def _too_large(size: int, max_bytes: int) -> str:
+    return f"has {size} bytes or more, over the limit of {max_bytes}; pass max_bytes= to raise it if you trust the file"

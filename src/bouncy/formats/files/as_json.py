@@ -1,0 +1,99 @@
+"""JSON: models that people write, read and compare by eye, exact to the last bit.
+
+A document is an object with `"format": "bouncy-model"`, `"version": 1`, a `"kind"` and the fields of that kind:
+
+- `mrf`: log p(s) = offset - sum_i fields[i] s_i - sum of value s_i s_j over the rows [i, j, value] of `couplings`, each
+  pair once; `storage` is `"dense"` or `"sparse"`; `lattice`, if there is one, holds its sides.
+- `polynomial`: log p = -E / temperature, E = sum of value times the product of the variables over the rows
+  [[i, j, ...], value] of `terms`; `d` sites, `vartype` `"SPIN"` or `"BINARY"`.
+- `factor-graph`: p = product over the rows [[i, j, ...], [values]] of `factors`, the last variable changing fastest,
+  state -1 before +1; with `"log": true` the values are logarithms, and `null` is that of zero; `d` sites.
+- `rbm`: log p(v, h) = v'Wh + b.v + c.h, a row of `W` for each visible unit; `units` `"binary"` (0/1) or `"spin"`.
+
+Every kind may have `labels`, one for each site; a list stands for a tuple. Fields that nobody knows are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from bouncy.formats.files import _labels
+from bouncy.formats.files._json_fields import Fields, shown
+from bouncy.formats.files._json_kinds import KINDS
+from bouncy.formats.files._source import Source
+from bouncy.targets.contract import Target
+
+NAME = "json"
+SUFFIXES = (".json",)
+MAX_BYTES = 2**28  # the parsed document takes about ten times as much memory
+TARGETS = tuple(kind.target for kind in KINDS)
+
+_FORMAT = "bouncy-model"
+_VERSION = 1
+_ENCODE = json.JSONEncoder(allow_nan=False).encode
+
+
+def load(source: Source) -> Target:
+    """Read a model of any kind."""
+    fields = Fields(source, _parse(source))
+    fields.choice("format", (_FORMAT,))
+    version = fields.take("version")
+    if type(version) is not int or version != _VERSION:
+        raise source.error(f"is {shown(version)}; this version of bouncy reads {_VERSION}", field="version")
+    read = {kind.name: kind.read for kind in KINDS}
+    return read[fields.choice("kind", tuple(read))](fields)
+
+
+def save(target: Target, file: BinaryIO) -> None:
+    """Write a model, one field, or one row of a field, to a line."""
+    kind = next(kind for kind in KINDS if kind.target is type(target))
+    content = {"format": _FORMAT, "version": _VERSION, "kind": kind.name, **kind.write(target)}
+    if not _labels.are_numbers(target):
+        content["labels"] = _labels.to_json(target.labels)
+    for k, (name, value) in enumerate(content.items()):
+        file.write(b",\n" if k else b"{\n")
+        file.writelines(piece.encode("ascii") for piece in _layout(name, value))
+    file.write(b"\n}\n")
+
+
+def _parse(source: Source) -> dict[str, Any]:
+    try:
+        document = json.loads(source.text().decode("utf-8"), object_pairs_hook=_different, parse_constant=_refuse)
+    except UnicodeDecodeError as error:
+        raise source.error(f"is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise source.error(f"is not JSON: {error.msg}, at column {error.colno}", line=error.lineno) from error
+    except RecursionError as error:
+        raise source.error("is nested too deeply") from error
+    except ValueError as error:  # from the two functions below, and for integers of thousands of digits
+        raise source.error(str(error)) from error
+    if not isinstance(document, dict):
+        raise source.error(f"must hold an object, {{...}}, got {shown(document)}")
+    return document
+
+
+def _different(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object whose keys are all different; the parser alone would keep the last of equal ones."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the field {name[:40]!r} is there more than once")
+        found[name] = value
+    return found
+
+
+def _refuse(word: str) -> float:
+    raise ValueError(f"{word} is not JSON; expected a finite number")
+
+
+def _layout(name: str, value: Any) -> Iterator[str]:
+    """Yield the text of a field: on one line, or, if it is a list of lists, one line for each of these."""
+    yield f"  {json.dumps(name)}: "
+    if not (isinstance(value, list) and value and isinstance(value[0], list)):
+        yield _ENCODE(value)
+        return
+    for k, row in enumerate(value):
+        yield f"{',' if k else '['}\n    {_ENCODE(row)}"
+    yield "\n  ]"
