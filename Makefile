@@ -5,9 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
+PYMC := .venv-pymc
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long mutants bench format clean
+.PHONY: help demo test test-long test-pymc mutants bench format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -24,6 +25,9 @@ test: $(READY) ## Lint, check types and run the tests (under ten minutes)
 test-long: $(READY) ## Run the long statistical tests
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
 
+test-pymc: $(PYMC)/.ready ## Test the PyMC step method, in an environment of its own (PyMC holds numba back)
+	$(PYMC)/bin/python -m pytest -n $(JOBS) tests/test_pymc.py
+
 mutants: $(READY) ## Plant known bugs one by one and check that a test turns red for each
 	$(BIN)/python tests/mutants/run.py
 
@@ -35,7 +39,7 @@ format: $(READY) ## Format the sources and fix what the linter can fix
 	$(BIN)/ruff format
 
 clean: ## Remove the virtual environment and everything that is made again
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PYMC) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so that an interrupted installation is done again. `--group` needs pip 25.1.
@@ -47,7 +51,15 @@ $(READY): pyproject.toml
 		echo "$(PYTHON) cannot create virtual environments: the modules venv and ensurepip are missing." >&2; \
 		echo "Install them first; on Debian and Ubuntu: apt install python3-venv (or python3.X-venv for another $(PYTHON))." >&2; \
 		exit 1; }
-	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable ".[plots]" --group dev
+	$(call install,$(VENV),plots,dev)
+
+$(PYMC)/.ready: $(READY)
+	$(call install,$(PYMC),pymc,pymc)
+
+# Make an environment (1) with an extra (2) of the package and a group (3) of tools.
+define install
+	$(PYTHON) -m venv --clear $(1)
+	$(1)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(1)/bin/python -m pip install --quiet --editable ".[$(2)]" --group $(3)
 	@touch $@
+endef
