@@ -10,6 +10,7 @@ from typing import Any
 
 import efficiency
 import growth
+import own
 import per_flip
 import published
 import refreshment
@@ -21,6 +22,7 @@ QUESTIONS = {
     "per-flip": per_flip,
     "published": published,
     "growth": growth,
+    "own": own,
     "efficiency": efficiency,
     "startup": startup,
     "refreshment": refreshment,

@@ -33,6 +33,11 @@ def law(test: str, case: str) -> str:
     return f"tests/law/test_stationary.py::{test}[{case}]"
 
 
+def conformance(test: str, case: str) -> str:
+    """Return the node id of a test that every target passes."""
+    return f"tests/targets/test_conformance.py::{test}[{case}]"
+
+
 BUDGET = "tolls/budget.py"
 KINETIC = "tolls/kinetic.py"
 HEAT_BATH = "tolls/heat_bath.py"
@@ -49,6 +54,11 @@ EXPONENTIAL = "clocks/exponential.py"
 FIELDS = "targets/fields.py"
 DENSE = "targets/dense.py"
 SPARSE = "targets/sparse.py"
+LINKED = "targets/linked.py"
+CUSTOM = "targets/custom.py"
+CONDITIONING = "targets/conditioning.py"
+CONDITIONAL = "targets/conditional.py"
+MRF = "targets/mrf.py"
 
 TRIANGLE = "gaussian-frustrated-triangle-dense"
 SPARSE_TRIANGLE = "gaussian-frustrated-triangle-sparse"
@@ -512,5 +522,94 @@ BUGS = (
         "sums of a batch lost where batches are merged",
         (Edit(RECORDER, "    merge(recorder.path, n)\n", ""),),
         ("tests/run/test_sample.py::test_path_averages_equal_those_of_the_event_list[gibbs]",),
+    ),
+    Bug(
+        "36",
+        "a cost of minus infinity passes for a cost",
+        (Edit(LINKED, "if not cost > -np.inf:  # nor is NaN", "if cost != cost:"),),
+        ("tests/targets/test_custom.py::test_what_cannot_be_a_cost_stops_the_chain[infinite gain-compiled]",),
+    ),
+    Bug(
+        "37",
+        "a target that fails does not stop its chain",
+        (
+            Edit(
+                KERNEL,
+                "                if failed(target):\n                    return True\n",
+                "",
+            ),
+            Edit(
+                KERNEL,
+                "        if failed(target):\n            return True\n    toll",
+                "    toll",
+            ),
+        ),
+        ("tests/targets/test_custom.py::test_what_a_function_raises_comes_back[compiled]",),
+    ),
+    Bug(
+        "38",
+        "log p alone: the value of the state before is kept after a flip",
+        (Edit(CUSTOM, "view.values[0] = view.values[1] if", "view.values[0] = view.values[0] if"),),
+        (conformance("test_functions_agree", "custom-log-prob"),),
+    ),
+    Bug(
+        "39",
+        "a clamped target does not tell the whole one of a flip",
+        (Edit(CONDITIONING, "    flip(view.inner, view.full, view.free[i])\n", ""),),
+        (
+            conformance("test_every_target_can_be_clamped", "rbm-joint"),
+            conformance("test_every_target_can_be_clamped", "custom-flip-cost"),
+        ),
+    ),
+    Bug(
+        "40",
+        "a tempered target has the costs of the other temperature",
+        (Edit(CONDITIONING, "return cost if cost == np.inf else view.beta * cost", "return cost"),),
+        (conformance("test_every_target_can_be_tempered", "0.5-custom-flip-cost"),),
+    ),
+    Bug(
+        "41",
+        "clamped pairs counted twice in the constant",
+        (Edit(MRF, "0.5 * float(clamped @ (fields + self._r))", "float(clamped @ fields)"),),
+        ("tests/targets/test_mrf.py::test_clamped_pairs_are_counted_once",),
+    ),
+    Bug(
+        "42",
+        "conditional mean with the whole cost as its argument",
+        (Edit(CONDITIONAL, "* (1.0 / 16.0)", "* (1.0 / 8.0)"),),
+        (law("test_conditional_means", TRIANGLE),),
+    ),
+    Bug(
+        "43",
+        "a term of 0/1 variables that counts although another variable of it is 0",
+        (Edit("targets/polynomial.py", "if view.zeros[view.term[k]] == own:", "if view.zeros[view.term[k]] <= own:"),),
+        (conformance("test_functions_agree", "polynomial-binary"),),
+    ),
+    Bug(
+        "44",
+        "hidden units are not told of a flip",
+        (Edit("targets/rbm.py", "        a[j] += change * row[j]\n", "        a[j] += 0.0 * change * row[j]\n"),),
+        (conformance("test_functions_agree", "rbm-visible"),),
+    ),
+    Bug(
+        "45",
+        "the first variable of a table on its last axis",
+        (Edit("targets/factor_graph.py", "1 << (ranks[self._factor_of] - 1 - place)", "1 << place"),),
+        ("tests/targets/test_factor_graph.py",),
+    ),
+    Bug(
+        "46",
+        "the response is not rotated with the factor",
+        (Edit("targets/_cholesky.py", "        u[i] = c * a + s * b\n", "        u[i] = a\n"),),
+        (
+            conformance("test_functions_agree", "selection-g"),
+            conformance("test_functions_agree", "selection-independent"),
+        ),
+    ),
+    Bug(
+        "47",
+        "a restored chain keeps the caches of the state it was in",
+        (Edit(LINKED, "return [self.fault, *self.memory.caches]", "return [self.fault]"),),
+        (conformance("test_a_chain_can_be_copied_and_put_back", "polynomial-spin"),),
     ),
 )
