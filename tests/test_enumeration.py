@@ -9,9 +9,11 @@ import pytest
 import scipy.sparse as sp
 
 from bouncy import enumeration
-from bouncy._dispatch import implements
+from bouncy._dispatch import implements, part
 from bouncy.enumeration import exact, states
-from bouncy.targets.contract import Target, flip, log_prob, resync
+from bouncy.targets.conditional import implement_by_costs
+from bouncy.targets.contract import Target, TargetError, flip, flip_cost, log_prob, resync
+from bouncy.targets.linked import linked
 from bouncy.targets.mrf import MRF
 
 RELATIVE = 1e-12
@@ -136,6 +138,7 @@ def test_strong_fields_at_one_site():
     assert (e.log_z, e.log_prob_mean, e.log_prob_var) == (1e300, 1e300, 0.0)
 
 
+@part()
 class PathView(NamedTuple):
     neighbours_allowed: float  # log p of a state where two neighbours are +1, else 0
 
@@ -151,7 +154,7 @@ class HardCore(Target):
         return np.where(np.any((s[..., 1:] == 1) & (s[..., :-1] == 1), axis=-1), self.value, 0.0)
 
     def view(self):
-        return PathView(self.value)
+        return linked(PathView(self.value), self.d)
 
 
 @implements(log_prob, PathView)
@@ -172,6 +175,14 @@ def _resync(view, s):
     pass
 
 
+@implements(flip_cost, PathView)
+def _flip_cost(view, s, i):
+    return 0.0
+
+
+implement_by_costs(PathView)
+
+
 def test_any_target_with_forbidden_states():
     """Would catch enumeration that knows only MRFs, or that turns log p = -inf into NaN."""
     e = exact(HardCore(17))
@@ -187,21 +198,26 @@ def test_any_target_with_forbidden_states():
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_an_impossible_log_prob_is_named(value):
     """Would catch NaN in every expectation from one bad state, without a word about which."""
-    with pytest.raises(ValueError, match=rf"got {value} at s = \[1, 1, -1\]"):
+    with pytest.raises(
+        TargetError, match=r"log_prob of PathView gave what cannot be its result at s = \[.?1, 1, .?1\]"
+    ):
         exact(HardCore(3, value))
 
 
 class Nowhere(HardCore):
     def view(self):
-        return NowhereView(0.0)
+        return linked(NowhereView(0.0), self.d)
 
 
+@part()
 class NowhereView(NamedTuple):
     unused: float
 
 
 implements(flip, NowhereView)(_flip)
 implements(resync, NowhereView)(_resync)
+implements(flip_cost, NowhereView)(_flip_cost)
+implement_by_costs(NowhereView)
 
 
 @implements(log_prob, NowhereView)

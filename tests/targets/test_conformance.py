@@ -18,6 +18,7 @@ from bouncy.recorders.pairs import all_pairs
 from bouncy.run.chain import Chain
 from bouncy.samplers import as_sampler, names
 from bouncy.targets import examples
+from bouncy.targets.sparse import SparseFields
 from bouncy.testing import check_target
 from bouncy.testing.replicates import exact_draws, replicate_sampler, state_counts
 from bouncy.testing.statistics import chi_square_test, z_test
@@ -78,14 +79,15 @@ def test_log_prob_takes_batches(name):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_every_sampler_keeps_the_law_of_every_target(name, sampler):
     """Would catch a target whose costs, flips or caches are not what samplers take them for, by a bias of 0.05."""
-    exact = answers(name)
-    run = replicate_sampler(
-        example(name), as_sampler(sampler), starts(name), n_sweeps=SWEEPS, seed=SEED + 1, pairs="all"
-    )
+    exact, target = answers(name), example(name)
+    # Sparse couplings have loops of their own, which other tests have compiled with the pairs that interact.
+    pairs = "edges" if isinstance(target.view(), SparseFields) else "all"
+    run = replicate_sampler(target, as_sampler(sampler), starts(name), n_sweeps=SWEEPS, seed=SEED + 1, pairs=pairs)
     chi_square_test(state_counts(run.s), exact.probabilities)
     for got, expected in ((run.path, exact.mean), (run.mean, exact.mean)):
         z_test(got, expected, detect=0.05)
-    z_test(run.pair_mean, exact.pair_mean.ravel(), detect=0.05)
+    if pairs == "all":
+        z_test(run.pair_mean, exact.pair_mean.ravel(), detect=0.05)
 
 
 @every_target

@@ -20,11 +20,9 @@ from bouncy._compile import without_memory
 from bouncy.targets._adapters import ROLES, SIGNATURES, Role, adapt_costs, callback, picker, spins_for_python
 from bouncy.targets._data import copy_arrays, freeze, leaves
 from bouncy.targets._native import address_of, frozen_type, lay_out, pointer_to
-from bouncy.targets.contract import TargetError
+from bouncy.targets.contract import TargetError, shown
 from bouncy.targets.linked import COST, FLIP, LOG_PROB, MEANS, RESYNC, Linked, Memory
 
-# Spins shown in an error; all of them are in its attribute `state`.
-_SHOWN = 64
 # What numba says of a function that writes to what it must not write to.
 _WRITES = "Cannot modify readonly array"
 # How the explanation begins of a failure that cannot be repeated.
@@ -321,13 +319,6 @@ def _bad_mean(out: NDArray[np.float64]) -> str:
     if bad.size == 0:
         return f"{_NOT_BY_PYTHON}, although it does not as plain Python"
     return f"wrote out[{bad[0]}] = {out[bad[0]]} (expected a mean between -1 and 1)"
-
-
-def shown(s: NDArray[np.int8]) -> str:
-    """Return spins as text, the first of them where there are many."""
-    if s.size <= _SHOWN:
-        return str(s.tolist())
-    return f"{str(s[:_SHOWN].tolist())[:-1]}, ...] ({s.size} spins)"
 
 
 def _reason(error: Exception) -> str:

@@ -6,7 +6,7 @@ the two (a Markov random field given some spins is another one) overrides `Targe
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -31,8 +31,9 @@ class Clamped(Target):
     def view(self) -> Linked:
         d = self._target.d
         padded = -(-d // 4) * 4
-        inner = as_linked(self._target.view())
-        return linked(ClampedView(self._free, inner, self._spins.copy(), np.zeros(padded), np.zeros(padded)))
+        inner = as_linked(self._target.view(), d)
+        view = ClampedView(self._free, inner, self._spins.copy(), np.zeros(padded), np.zeros(padded))
+        return linked(view, self.d)
 
     def edges(self) -> scipy.sparse.csr_array | None:
         pattern = self._target.edges()
@@ -54,7 +55,7 @@ class Tempered(Target):
         self._beta = beta
 
     def view(self) -> Linked:
-        return linked(TemperedView(self._beta, as_linked(self._target.view())))
+        return linked(TemperedView(self._beta, as_linked(self._target.view(), self.d)), self.d)
 
     def edges(self) -> scipy.sparse.csr_array | None:
         return self._target.edges()
@@ -149,6 +150,6 @@ def _tempered_resync(view, s):  # type: ignore[no-untyped-def]
     resync(view.inner, s)
 
 
-def as_linked(view: Linked) -> Linked:
+def as_linked(view: Any, d: int) -> Linked:
     """Return a linked view of any view, itself if it is one."""
-    return view if isinstance(view, Linked) else linked(view)
+    return view if isinstance(view, Linked) else linked(view, d)

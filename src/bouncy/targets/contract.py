@@ -1,8 +1,8 @@
 """What a target is: its Python face, and the six things a compiled loop may ask of it.
 
-To add a target, add a file here with a `Target` subclass whose `view` returns `linked(YourTuple(...))`, a `NamedTuple`
-of arrays, and give the first five functions below for that tuple with `implements`. Nothing else has to change:
-samplers, recorders, `exact`, `clamp`, `tempered` and the conformance tests reach a target only through them.
+To add a target, add a file here with a `Target` subclass whose `view` returns `linked(YourTuple(...), d)`, a
+`NamedTuple` of arrays, and give the first five functions below for that tuple with `implements`. Nothing else has to
+change: samplers, recorders, `exact`, `clamp`, `tempered` and the conformance tests reach a target only through them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from bouncy._compile import kernel
 from bouncy._dispatch import generic
 from bouncy._validation import check_nonnegative, check_spins
+
+# Spins shown in an error; all of them are in its attribute `state`.
+_SHOWN = 64
 
 
 class TargetError(RuntimeError):
@@ -56,6 +59,13 @@ class TargetError(RuntimeError):
     def __str__(self) -> str:
         where = "" if self.chain is None else f"chain {self.chain}: "
         return where + super().__str__()
+
+
+def shown(s: NDArray[np.int8]) -> str:
+    """Return spins as text, the first of them where there are many."""
+    if s.size <= _SHOWN:
+        return str(s.tolist())
+    return f"{str(s[:_SHOWN].tolist())[:-1]}, ...] ({s.size} spins)"
 
 
 class Target(ABC):

@@ -149,7 +149,7 @@ class Custom(Target):
         functions = self._binding.view(self.d)
         if self._by_cost:
             return functions
-        return linked(ByLogProb(functions, np.zeros(self.d, np.int8), np.zeros(2), np.full(1, -1)))
+        return linked(ByLogProb(functions, np.zeros(self.d, np.int8), np.zeros(2), np.full(1, -1)), self.d)
 
     def __repr__(self) -> str:
         return f"Custom(d={self.d}, {', '.join(self._binding.names)})"

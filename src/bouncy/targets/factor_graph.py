@@ -159,7 +159,7 @@ class FactorGraph(Target):
     def view(self) -> Linked:
         """Return the arrays for compiled loops: the model's own, shared, and places in tables, valid after `resync`."""
         model = self._indptr, self._factor_of, self._stride, self._first, self._entries
-        return linked(Tables(*model, np.full(self._first.size, -1, np.int64), self._offset))
+        return linked(Tables(*model, np.full(self._first.size, -1, np.int64), self._offset), self.d)
 
     def edges(self) -> scipy.sparse.csr_array | None:
         """Return the pattern of pairs that share a factor, (d, d) of bool, or None beyond 2^24 pairs."""

@@ -22,10 +22,11 @@ from bouncy._dispatch import implements, part, parts, state_arrays
 from bouncy.targets._data import copy_arrays
 from bouncy.targets._native import address_of, array_at, caller, dereference, lay_out, pointer_to
 from bouncy.targets.conditional import means_from_costs
-from bouncy.targets.contract import TargetError, conditional_means, failed, flip, flip_cost, log_prob, resync
+from bouncy.targets.contract import TargetError, conditional_means, failed, flip, flip_cost, log_prob, resync, shown
 
 # What `fault[0]` says: nothing, or the function that failed.
 FINE, COST, FLIP, MEANS, LOG_PROB, RESYNC, STOPPED = range(7)
+_NAMES = {COST: "flip_cost", FLIP: "flip", MEANS: "conditional_means", LOG_PROB: "log_prob", RESYNC: "resync"}
 # What functions without a number to return do return, if not FINE: that they raised, or 1 + the site that went wrong.
 RAISED, BAD_AT = -1, 1
 
@@ -46,7 +47,7 @@ class Linked(NamedTuple):
     part: int
     judges: int  # 1, or 0 where what is no cost is judged further inside
     fault: NDArray[np.int64]  # (2,) which function failed, at which site; its base keeps alive what is pointed to
-    where: NDArray[np.int8]  # (d,) the spins at which it failed; (0,) where only something inside can fail
+    where: NDArray[np.int8]  # (d,) the spins at which it failed
     walk: NDArray[np.int8]  # (d,) scratch, or (0,) with an address of log p
 
     @property
@@ -128,13 +129,15 @@ class Memory:
         return self._fault.__array_interface__
 
 
-def linked(view: Any) -> Linked:
+def linked(view: Any, d: int) -> Linked:
     """Return the addresses of the five functions of a view, which is kept alive by the result.
 
     Parameters
     ----------
     view : NamedTuple
         Arrays, numbers and at most one other linked view, `inner`, whose failures become those of this view.
+    d : int
+        Number of sites.
     """
     pointer = pointer_to(view)
     memory = lay_out(view)
@@ -142,7 +145,7 @@ def linked(view: Any) -> Linked:
     owner = Memory(
         keep=(view, memory),
         caches=state_arrays(view),
-        recipe=(linked, (view,)),
+        recipe=(linked, (view, d)),
         explain=functools.partial(_explain, view),
         fault=None if inner is None else inner.fault,
     )
@@ -155,7 +158,7 @@ def linked(view: Any) -> Linked:
         part=memory.ctypes.data,
         judges=int(inner is None),
         fault=np.asarray(owner),
-        where=np.zeros(0, np.int8),
+        where=np.zeros(d, np.int8),
         walk=np.zeros(0, np.int8),
     )
 
@@ -180,8 +183,8 @@ def _explain(view: Any, function: int, site: int, where: NDArray[np.int8]) -> Ta
         error = inner.failure()
         assert error is not None
         return error
-    name = type(view).__name__
-    return TargetError(f"{name} gave a cost of a flip of site {site} that is not a number", name, site, where)
+    name = f"{_NAMES[function]} of {type(view).__name__}"
+    return TargetError(f"{name} gave what cannot be its result at s = {shown(where)}", name, site, where)
 
 
 # The five functions of a view as functions of its address

@@ -111,8 +111,8 @@ class Polynomial(Target):
         """Return the arrays for compiled loops: the model's own, shared, and a cache per term, valid after `resync`."""
         model = self._indptr, self._term_of, self._coefficients
         if self.vartype == "SPIN":
-            return linked(SpinTerms(*model, np.full(len(self._terms), np.nan), self._offset))
-        return linked(BinaryTerms(*model, np.full(len(self._terms), -1, np.int32), self._offset))
+            return linked(SpinTerms(*model, np.full(len(self._terms), np.nan), self._offset), self.d)
+        return linked(BinaryTerms(*model, np.full(len(self._terms), -1, np.int32), self._offset), self.d)
 
     def edges(self) -> scipy.sparse.csr_array | None:
         """Return the pattern of pairs that share a term, (d, d) of bool, or None beyond 2^24 pairs."""

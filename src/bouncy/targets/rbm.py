@@ -186,7 +186,7 @@ class VisibleRBM(Target):
         """Return the arrays for compiled loops: the model's own, shared, and caches that are NaN until `resync`."""
         W, b, c, offset = self._form
         a, on, off = (np.full(c.size, np.nan) for _ in range(3))
-        return linked(Activations(W, b, c, self._ratio, self._log_ratio, a, on, off, offset))
+        return linked(Activations(W, b, c, self._ratio, self._log_ratio, a, on, off, offset), self.d)
 
     def __repr__(self) -> str:
         n_visible, n_hidden = self._form.W.shape

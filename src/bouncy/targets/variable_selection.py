@@ -232,7 +232,7 @@ class VariableSelection(Target):
         return float(constant - self._precision)
 
     def view(self) -> Linked:
-        return linked(self._factored())
+        return linked(self._factored(), self.d)
 
     def _factored(self) -> FactoredModel:
         """Return the arrays that `view` links to."""

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from bouncy._compile import kernel
 from bouncy._validation import as_seed_sequence, check_count, check_positive
-from bouncy.targets._functions import shown
 from bouncy.targets.contract import (
     Target,
     TargetError,
@@ -19,6 +18,7 @@ from bouncy.targets.contract import (
     log_prob,
     raise_failure,
     resync,
+    shown,
 )
 from bouncy.targets.custom import Custom
 
