@@ -4,6 +4,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import runpy
 from pathlib import Path
 
 import matplotlib as mpl
@@ -11,7 +12,7 @@ import pytest
 
 import bouncy
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
 # What PyMC needs is tested in an environment of its own.
 MODULES = sorted({module.name for module in pkgutil.walk_packages(bouncy.__path__, "bouncy.")} - {"bouncy.pymc"})
 
@@ -22,16 +23,24 @@ def test_docstrings(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-def test_readme(tmp_path, monkeypatch, capsys):
-    """Catches a README whose code fails for a newcomer: its Python blocks run one after the other."""
+@pytest.mark.parametrize("page", ["README.md", "docs/targets.md"])
+def test_pages(page, tmp_path, monkeypatch, capsys):
+    """Catches a page whose code fails for a newcomer: its Python blocks run one after the other."""
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     namespace: dict[str, object] = {}
     for block in blocks:
-        exec(compile(block, str(README), "exec"), namespace)
-    assert "rhat" in capsys.readouterr().out
+        exec(compile(block, page, "exec"), namespace)
+    assert "probability" in capsys.readouterr().out
+
+
+def test_variable_selection(capsys):
+    """Catches an example that no longer runs, or no longer finds what was planted."""
+    runpy.run_path(str(ROOT / "examples" / "variable_selection.py"), run_name="__main__")
+    found = capsys.readouterr().out.splitlines()
+    assert {line.split()[0] for line in found[3:6]} <= {"x017", "x101", "x103", "x250"}
 
 
 def test_public_names_exist():

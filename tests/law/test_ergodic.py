@@ -116,15 +116,24 @@ def law_outcomes(problem: Problem, starts: NDArray[np.int8], s: NDArray[np.int8]
     yield z_test(start[:, i] * start[:, j] * final[:, i] * final[:, j], 0.0, detect=0.15, name=PAIR_LAGS)
 
 
-# What a variant of a sampler could do wrong shows on one problem of each kind; the others are for the long tests.
+# What a variant of a sampler could do wrong shows on one problem of each kind; the others are for the long tests, as
+# are problems that are much like another one.
 VARIANTS = ("hmc-exponential", "hmc-half-a-turn", "gibbs-random", "metropolis-random")
 ONE_OF_EACH_KIND = ("flat", "torus-3x3-1e-6", "torus-4x4-0.3", "ring-9", "random-dense")
+ALIKE = ("flat-sparse", "torus-4x4-0", "ring-8", "random-sparse")
+
+
+def is_long(sampler: str, problem: str) -> bool:
+    """Say whether a case is left to the long tests."""
+    return problem in ALIKE or (sampler in VARIANTS and problem not in ONE_OF_EACH_KIND)
+
+
 CASES = [
     pytest.param(
         SAMPLERS[sampler],
         PROBLEMS[problem],
         id=f"{sampler}-{problem}",
-        marks=[pytest.mark.slow] if sampler in VARIANTS and problem not in ONE_OF_EACH_KIND else [],
+        marks=[pytest.mark.slow] if is_long(sampler, problem) else [],
     )
     for sampler in SAMPLERS
     for problem in PROBLEMS

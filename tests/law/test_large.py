@@ -19,8 +19,14 @@ def draws_in(sweeps: int, sampler: str) -> int:
     return sweeps if stride == 1 else -(-4 * sweeps // stride)
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize(("coupling", "sweeps", "detect"), [(0.3, 600, 0.015), (0.44, 6000, 0.05)])
+@pytest.mark.parametrize(
+    ("coupling", "sweeps", "detect", "sampler"),
+    [(0.3, 600, 0.015, sampler) for sampler in SAMPLERS]
+    + [
+        pytest.param(0.44, 6000, 0.05, sampler, marks=[pytest.mark.slow] if sampler == "hmc-exponential" else [])
+        for sampler in SAMPLERS
+    ],
+)
 def test_torus_against_kaufman(sampler, coupling, sweeps, detect):
     """Catches errors that only show in large or nearly critical systems.
 
