@@ -127,7 +127,10 @@ def _block_log_probs(view: Any, low: int, high: NDArray[np.float64]) -> NDArray[
     if bad.any():
         k = int(np.argmax(bad))
         s[:low] = states(low)[k]
-        raise ValueError(f"log p must be finite or -inf for every state, got {log_p[k]} at s = {s.tolist()}")
+        raise ValueError(
+            f"log p must be finite or -inf for every state, got {log_p[k]} at s = {s.tolist()}; flip costs alone do "
+            "not tell log p where there are states of probability zero: give log_prob too"
+        )
     return log_p
 
 

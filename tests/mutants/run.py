@@ -133,7 +133,7 @@ def read_report(report: Path, expected: int) -> tuple[str, str, str]:
 
 def is_assertion(message: str) -> bool:
     """Say whether a failure is a failed assertion; a test without enough power is another kind of failure."""
-    return message.startswith(("AssertionError", "assert "))
+    return message.startswith(("AssertionError", "assert ", "Failed: DID NOT RAISE"))
 
 
 def score(message: str) -> str:

@@ -6,15 +6,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import bouncy
 from bouncy.results.inclusion import InclusionTable
 
 
-def table_of(probability, error=None, labels=None):
+def table_of(probability, error=None, labels=None, warnings=()):
     """Return the table of a run that found these probabilities."""
     mean = 2.0 * np.asarray(probability) - 1.0
     error = np.full(mean.size, 0.01) if error is None else 2.0 * np.asarray(error)
     target = SimpleNamespace(labels=tuple(range(mean.size)) if labels is None else labels)
-    return InclusionTable(SimpleNamespace(mean=mean, mean_se=error, target=target))
+    report = {"warnings": list(warnings)}
+    return InclusionTable(SimpleNamespace(mean=mean, mean_se=error, target=target, diagnostics=report))
 
 
 def test_rows_are_sorted_and_keep_what_belongs_together():
@@ -58,3 +60,16 @@ def test_without_pandas_the_error_says_what_to_install(monkeypatch):
     str(table)
     with pytest.raises(ImportError, match="pip install pandas"):
         table.to_frame()
+
+
+def test_warnings_are_printed_below_the_table():
+    """Would catch a table that is believed because it hides what the run has to say about its errors."""
+    told = ["chains disagree", "1 of 5 sites never moved and are called constant"]
+    text = str(table_of([0.0, 0.5], warnings=told))
+    assert text.endswith("\nwarning: chains disagree")
+
+
+def test_a_target_is_not_a_run():
+    """Would catch an error that does not say what is expected."""
+    with pytest.raises(TypeError, match=r"InclusionTable takes a run, as in .* got MRF"):
+        InclusionTable(bouncy.MRF.random(3))

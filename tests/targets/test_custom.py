@@ -488,6 +488,18 @@ def test_what_numba_says_of_readonly_arrays_need_not_be_about_writing():
     assert bouncy.exact(target).pair_mean[0, 1] > 0.2
 
 
+def test_unknown_bytecode_is_left_to_python():
+    """Would catch an error of numba that is not among its own kind of errors."""
+
+    def log_prob(s):
+        import math
+
+        return math.sqrt(2.0) * s[0]
+
+    with pytest.warns(bouncy.SlowTargetWarning, match="IMPORT_NAME"):
+        bouncy.Custom(2, log_prob=log_prob)
+
+
 @pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaWarning")
 def test_object_mode_is_left_to_python():
     """Would catch an exception that compiled code cannot hand over."""
@@ -563,6 +575,8 @@ def test_a_start_must_be_possible():
     target = bouncy.Custom(6, hard_core, hard_core_log_prob)
     with pytest.raises(ValueError, match=r"initial must be a state of non-zero probability.*1, 1, -1"):
         bouncy.sample(target, initial=[1, 1, -1, -1, -1, -1])
+    with pytest.raises(ValueError, match=r"none is known to be possible: flip costs of .inf are walls"):
+        bouncy.sample(bouncy.Custom(200, hard_core))
     nowhere = bouncy.Custom(2, log_prob=lambda s: -np.inf)
     with pytest.raises(ValueError, match="random starts all have probability zero"):
         bouncy.sample(nowhere)

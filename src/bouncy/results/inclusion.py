@@ -32,7 +32,7 @@ class InclusionTable:
     Parameters
     ----------
     run : Run
-        Anything with `mean`, `mean_se` and `target.labels`.
+        What `bouncy.sample` returned; its warnings are printed below the table.
 
     Examples
     --------
@@ -46,6 +46,10 @@ class InclusionTable:
     """
 
     def __init__(self, run: Run) -> None:
+        if not hasattr(run, "mean_se"):
+            raise TypeError(f"InclusionTable takes a run, as in InclusionTable(bouncy.sample(target)), got {run!r:.60}")
+        # A variable that is always in the model, or never, is an answer and no reason to worry.
+        self._warnings = [text for text in run.diagnostics["warnings"] if "never moved" not in text]
         probability, error = (1.0 + run.mean) / 2.0, run.mean_se / 2.0
         order = np.argsort(-probability, kind="stable")
         labels = run.target.labels
@@ -75,6 +79,7 @@ class InclusionTable:
         lines += [f"{row.variable!s:<{width}}  {row.probability:>11.4f}  {_error(row):>10}" for row in shown]
         if len(self) > _SHOWN:
             lines.append(f"... {len(self) - _SHOWN} more, none above {self._rows[_SHOWN].probability:.4f}")
+        lines += [f"warning: {text}" for text in self._warnings]
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -13,7 +13,7 @@ from bouncy.recorders.pairs import Pairs
 from bouncy.recorders.recorder import CLOSED, new_recorder
 from bouncy.run.kernel import BUFFER, advance, settle
 from bouncy.samplers.contract import Sampler
-from bouncy.targets.contract import Target, TargetError, raise_failure
+from bouncy.targets.contract import Target, TargetError, raise_failure, shown
 
 # Random starts that are tried before a target with impossible states is said to need one that is given.
 _STARTS = 1000
@@ -118,11 +118,18 @@ class Chain:
 def _random_start(target: Target, view: Any, seed: np.random.SeedSequence) -> NDArray[np.int8]:
     """Return spins whose probability is not zero, and have the caches of the view agree with them."""
     generator = np.random.default_rng(seed)
+    log_p = np.nan
     for _ in range(_STARTS):
         s = target.start(generator)
-        if settle(view, s) != -np.inf:
-            raise_failure(view)
+        log_p = settle(view, s)
+        raise_failure(view)
+        if log_p > -np.inf:  # nor is NaN, where walls hide log p: the state may be behind them
             return s
+    if np.isnan(log_p):
+        raise ValueError(
+            f"of {_STARTS} random starts none is known to be possible: flip costs of +inf are walls, and do not tell "
+            "what is behind them. Give log_prob too, or pass a possible state as initial="
+        )
     raise ValueError(
         f"{_STARTS} random starts all have probability zero (log p = -inf); pass a possible state as initial="
     )
@@ -131,6 +138,6 @@ def _random_start(target: Target, view: Any, seed: np.random.SeedSequence) -> ND
 def _given_start(view: Any, start: NDArray[np.int8]) -> NDArray[np.int8]:
     s = start.copy()
     if settle(view, s) == -np.inf:
-        raise ValueError(f"initial must be a state of non-zero probability, got log p = -inf at s = {s.tolist()}")
+        raise ValueError(f"initial must be a state of non-zero probability, got log p = -inf at s = {shown(s)}")
     raise_failure(view)
     return s

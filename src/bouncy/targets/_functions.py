@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit, typeof, types
-from numba.core.errors import NumbaError
+from numba.core.errors import NumbaError, UnsupportedBytecodeError
 from numba.core.registry import cpu_target
 from numpy.typing import NDArray
 
@@ -130,7 +130,7 @@ class UserFunction:
     def _check_result(self, kind: Any) -> None:
         if self.role.returns_number and not isinstance(kind, types.Integer | types.Float | types.Boolean):
             raise TypeError(
-                f"{self.title} must return a number on every path, but numba finds that it returns {kind}"
+                f"{self.title} must return a number on every path, but numba finds that it returns {_in_words(kind)}"
                 + ("; has it a return statement?" if isinstance(kind, types.NoneType) else "")
             )
 
@@ -230,7 +230,7 @@ class Binding:
                     signature = SIGNATURES[done]
                     self._addresses[done] = address_of(adapter, pointer_to((self._cache, self._data)), *signature)
                     self._compiled.append(adapter)
-        except NumbaError as error:
+        except (NumbaError, UnsupportedBytecodeError) as error:
             if _WRITES in str(error):
                 raise TypeError(
                     f"{function.title} must not write to s or data, but numba finds that it does: {_reason(error)}"
@@ -296,6 +296,10 @@ class Binding:
 _FIELDS = {"cost": COST, "flip": FLIP, "means": MEANS, "log_prob": LOG_PROB, "resync": RESYNC}
 
 
+def _in_words(kind: Any) -> str:
+    return f"{kind.type} on some paths and None on others" if isinstance(kind, types.Optional) else str(kind)
+
+
 def _address(callback: Any) -> int:
     address = ctypes.cast(callback, ctypes.c_void_p).value
     assert address is not None
@@ -326,7 +330,8 @@ def _reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     telling = [line for line in lines if _WRITES in line]
     telling += [line for line in lines if not line.startswith(("Failed in", "During:", "File "))]
-    return (telling or lines or [type(error).__name__])[0][:300]
+    line = (telling or lines or [type(error).__name__])[0]
+    return line.removesuffix("found for signature:").rstrip(" .")[:300]
 
 
 def _warn_slow(reasons: dict[str, str]) -> None:

@@ -195,7 +195,8 @@ class Target(ABC):
         spins = np.zeros(self.d, np.int8)
         for label, spin in evidence.items():
             if label not in site:
-                raise ValueError(f"evidence names the site {label!r}, which is not a label of {self!r}")
+                known = ", ".join([repr(name) for name in self.labels[:3]] + (["..."] if self.d > 3 else []))
+                raise ValueError(f"evidence names the site {label!r}, which is not a label of {self!r}: {known}")
             if isinstance(spin, bool | np.bool_) or not isinstance(spin, Real) or spin not in (-1, 1):
                 raise ValueError(f"evidence[{label!r}] must be a spin, -1 or +1, got {spin!r}")
             spins[site[label]] = spin

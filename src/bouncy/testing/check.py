@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import kernel
-from bouncy._validation import as_seed_sequence, check_count, check_positive
+from bouncy._validation import as_seed_sequence, check_count, check_positive, check_spins
 from bouncy.targets.contract import (
     Target,
     TargetError,
@@ -30,7 +30,9 @@ _SITES = 32
 _ROUNDING = 1e-12
 
 
-def check_target(target: Target, *, states: int = 20, tolerance: float = 1e-8, seed: Any = 0) -> None:
+def check_target(
+    target: Target, *, initial: ArrayLike | None = None, states: int = 20, tolerance: float = 1e-8, seed: Any = 0
+) -> None:
     """Raise `TargetError` if the functions of a target contradict each other.
 
     Walks over random states and compares, in each of them, the cost of flips with the difference of log p, caches
@@ -43,6 +45,8 @@ def check_target(target: Target, *, states: int = 20, tolerance: float = 1e-8, s
     ----------
     target : Target
         Any target: one of this package, or your own.
+    initial : array_like, optional
+        Spins to start from, shape (d,); otherwise those of `target.start`.
     states : int
         Number of states looked at.
     tolerance : float
@@ -70,7 +74,7 @@ def check_target(target: Target, *, states: int = 20, tolerance: float = 1e-8, s
         raise TypeError(f"target must be a bouncy target such as bouncy.MRF, got {type(target).__name__}")
     states = check_count("states", states)
     generator = np.random.default_rng(as_seed_sequence(seed))
-    walk = _Walk(target, check_positive("tolerance", tolerance), generator)
+    walk = _Walk(target, initial, check_positive("tolerance", tolerance), generator)
     for _ in range(states):
         walk.move()
         walk.check_state()
@@ -79,22 +83,24 @@ def check_target(target: Target, *, states: int = 20, tolerance: float = 1e-8, s
 class _Walk:
     """A walk over states of a target with two views: one whose caches follow the flips, one that is always resynced."""
 
-    def __init__(self, target: Target, tolerance: float, generator: np.random.Generator) -> None:
+    def __init__(
+        self, target: Target, initial: ArrayLike | None, tolerance: float, generator: np.random.Generator
+    ) -> None:
         self.target = target
         self.tolerance = tolerance
         self.generator = generator
         # Without a function for it, log p is made of costs, and cannot be held against them.
         self.knows_log_prob = not isinstance(target, Custom) or "log_prob" in target.roles
         self.view, self.fresh = target.view(), target.view()
-        self.s = self._start()
+        self.s = self._start() if initial is None else check_spins(initial, target.d, "initial").ravel().copy()
         self._ask(_resync, self.view, self.s)
 
     def _start(self) -> NDArray[np.int8]:
         for _ in range(_STARTS):
             s = self.target.start(self.generator)
-            if self.log_prob(s) != -np.inf:
+            if self.log_prob(s) > -np.inf:
                 return s
-        raise ValueError(f"{_STARTS} random starts all have probability zero (log p = -inf): there is nothing to check")
+        raise ValueError(f"of {_STARTS} random starts none is known to be possible; pass a possible state as initial=")
 
     # What the functions say
 

@@ -61,7 +61,7 @@ def save(target: MRF | FactorGraph, file: BinaryIO, *, renumber: bool = False) -
     if not check_flag("renumber", renumber) and not _labels.are_numbers(target):
         raise ValueError(
             f"a UAI file numbers variables from 0 and cannot keep the labels {target.labels!s:.60}; pass "
-            "renumber=True to write 0, 1, ... in their place, or save as .json or .npz"
+            "renumber=True to write 0, 1, ... in their place, or save as .json"
         )
     factors = _factors_of_mrf(target) if isinstance(target, MRF) else _factors_of_graph(target)
     file.write(f"MARKOV\n{target.d}\n{' '.join(['2'] * target.d)}\n{len(factors)}\n".encode())
