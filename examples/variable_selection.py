@@ -27,7 +27,7 @@ def main() -> None:
     """Sample models, print the probabilities of variables and the coefficients of the best model."""
     X, y, names = make_data()
     target = bouncy.VariableSelection(X, y, inclusion="beta-binomial", expected_size=5, labels=names)
-    run = bouncy.sample(target, "bps-gaussian", draws=5000, seed=1)
+    run = bouncy.sample(target, "bps-gaussian", draws=5000, thin=10, seed=1)
     print(f"{target!r}: planted {', '.join(f'{name} ({effect:+.1f})' for name, effect in EFFECTS.items())}\n")
     print(bouncy.InclusionTable(run))
 
