@@ -69,9 +69,15 @@ def picker(takes_cache: bool, takes_data: bool) -> Callable[..., Any]:
 # Compiled
 
 
+@helper
+def _not_negative(i):  # type: ignore[no-untyped-def]
+    """Return a site as it is, in a way that tells the compiler that no index made of it counts from the end."""
+    return np.int64(np.uint32(i))
+
+
 def _adapt_cost(function, last):  # type: ignore[no-untyped-def]
     def cost(pointer, s, d, i):  # type: ignore[no-untyped-def]
-        return float(function(read_only(array_at(s, d)), i, *last(dereference(pointer))))
+        return float(function(read_only(array_at(s, d)), _not_negative(i), *last(dereference(pointer))))
 
     return cost
 
@@ -82,8 +88,11 @@ def adapt_costs(function, last):  # type: ignore[no-untyped-def]
     def means(pointer, s, d, costs, n, out, m):  # type: ignore[no-untyped-def]
         spins = array_at(s, d)
         values = array_at(costs, n)
+        arguments = last(dereference(pointer))
+        # In loops of their own, as a way out of the first would keep it from being vectorised.
         for i in range(d):
-            values[i] = function(read_only(spins), i, *last(dereference(pointer)))
+            values[i] = function(read_only(spins), i, *arguments)
+        for i in range(d):
             if not values[i] > -np.inf:  # nor is NaN
                 return np.int64(BAD_AT + i)
         means_from_costs(values, spins, array_at(out, m))
@@ -95,8 +104,9 @@ def adapt_costs(function, last):  # type: ignore[no-untyped-def]
 def _adapt_on_flip(function, last):  # type: ignore[no-untyped-def]
     def on_flip(pointer, s, d, i):  # type: ignore[no-untyped-def]
         spins = array_at(s, d)
-        spins[i] = -spins[i]
-        function(read_only(spins), i, *last(dereference(pointer)))
+        site = _not_negative(i)
+        spins[site] = -spins[site]
+        function(read_only(spins), site, *last(dereference(pointer)))
         return np.int64(FINE)
 
     return on_flip
