@@ -82,7 +82,7 @@ _HOME = {
     "states": "bouncy.enumeration",
 }
 
-_MODULES = ("experiments", "plots", "testing")
+_MODULES = ("experiments", "piecewise", "plots", "testing")
 
 
 def __getattr__(name: str) -> Any:

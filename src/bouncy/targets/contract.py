@@ -8,9 +8,9 @@ change: samplers, recorders, `exact`, `clamp`, `tempered` and the conformance te
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -18,7 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import kernel
 from bouncy._dispatch import generic
+from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative, check_spins
+
+if TYPE_CHECKING:
+    from bouncy.results.spins import SpinRun
 
 # Spins shown in an error; all of them are in its attribute `state`.
 _SHOWN = 64
@@ -68,7 +72,7 @@ def shown(s: NDArray[np.int8]) -> str:
     return f"{str(s[:_SHOWN].tolist())[:-1]}, ...] ({s.size} spins)"
 
 
-class Target(ABC):
+class Target(Samplable["SpinRun"], ABC):
     """A distribution p(s) over s in {-1, +1}^d, known up to a constant. A target never changes.
 
     Attributes
@@ -79,8 +83,6 @@ class Target(ABC):
         What the sites are called, in their order; 0, 1, ..., d - 1 where nobody said.
     """
 
-    d: int
-    _labels: tuple[Hashable, ...] | None = None
     _parent: tuple[Target, NDArray[np.intp], NDArray[np.int8]] | None = None
 
     @abstractmethod
@@ -109,14 +111,6 @@ class Target(ABC):
         """Return spins for a chain to start from, shape (d,): uniformly random ones, unless a target knows better."""
         bits = generator.integers(0, 2, self.d, dtype=np.int8)
         return (2 * bits - 1).astype(np.int8)
-
-    @property
-    def labels(self) -> tuple[Hashable, ...]:
-        return tuple(range(self.d)) if self._labels is None else self._labels
-
-    @labels.setter
-    def labels(self, labels: Sequence[Hashable] | None) -> None:
-        self._labels = None if labels is None else check_labels(labels, self.d)
 
     # Conditioning and temperature
 
@@ -208,25 +202,6 @@ class Target(ABC):
     def __deepcopy__(self, memo: dict[int, Any]) -> Target:
         """Return the target itself: it never changes, and may be large."""
         return self
-
-
-def check_labels(labels: Sequence[Hashable], d: int) -> tuple[Hashable, ...]:
-    """Return labels as a tuple, after checking that there are d different ones."""
-    if isinstance(labels, str) or not isinstance(labels, Sequence | np.ndarray):
-        raise TypeError(f"labels must be a sequence of {d} labels, got {labels!r:.60}")
-    labels = tuple(labels.tolist()) if isinstance(labels, np.ndarray) else tuple(labels)
-    if len(labels) != d:
-        raise ValueError(f"labels must name each of the {d} sites, got {len(labels)} labels")
-    seen = set()
-    for i, label in enumerate(labels):
-        try:
-            known = label in seen
-        except TypeError:
-            raise TypeError(f"labels must be hashable, got labels[{i}] = {label!r:.60}") from None
-        if known:
-            raise ValueError(f"labels must be different from each other, got {label!r} more than once")
-        seen.add(label)
-    return labels
 
 
 @generic

@@ -13,7 +13,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from bouncy._validation import check_count
-from bouncy.targets.contract import check_labels
+from bouncy._samplable import check_labels
 
 # Pairs beyond which a pattern of them is not worth its memory.
 _MAX_PAIRS = 2**24

@@ -1,0 +1,122 @@
+"""What a continuous target is, and what a sampler of such targets is.
+
+To add a target, add a file to `piecewise/targets/` with a subclass of `PiecewiseTarget` that says what its potential is
+(see `potential.py`) and where a chain may start. There is no compiled code to write. To add a sampler, add a file to
+`piecewise/samplers/` with a `PathSampler`, a `NamedTuple` that is its motion, and the functions of `motion.py` for it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bouncy._samplable import Samplable
+from bouncy._validation import check_real_array
+from bouncy.clocks.gaussian import GAUSSIAN
+from bouncy.piecewise.potential import Potential, View, new_view
+
+if TYPE_CHECKING:
+    from bouncy.results.paths import PathRun
+
+Array = NDArray[np.float64]
+
+
+class PiecewiseTarget(Samplable["PathRun"], ABC):
+    """A density proportional to exp(-U) whose potential is quadratic on each cell of an axis-aligned partition.
+
+    A target never changes. What a user sees of a state are its values x, (d,), which are functions of the coordinates
+    y that the particle moves in: the same for a Gaussian, spins for the sign of y, zero for an interval of y.
+    """
+
+    @cached_property
+    @abstractmethod
+    def potential(self) -> Potential:
+        """The potential U(y)."""
+
+    @abstractmethod
+    def start(self, generator: np.random.Generator) -> Array:
+        """Return coordinates y, (d,), of finite potential for a chain to start from."""
+
+    @cached_property
+    def scale(self) -> Array:
+        """The length, (d,), by which each coordinate is measured: the particle moves in y / scale."""
+        return self.potential.natural_scale()
+
+    @property
+    def rates(self) -> tuple[float | None, float | None]:
+        """Expected wall hits and bounces per unit time at stationarity, where they are known in closed form.
+
+        Time is that of a particle of speed 1 in y / scale.
+        """
+        return None, None
+
+    def view(self) -> View:
+        """Return the potential in scaled coordinates, as arrays for compiled loops."""
+        return new_view(self.potential, self.scale)
+
+    def log_prob(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return the unnormalised log-density of values of shape (..., d), as shape (...); -inf outside the support.
+
+        Where a value has a probability of its own (zero in spike and slab, a spin), this is the logarithm of that
+        probability times the density of the other values, up to one constant.
+        """
+        values = self.check_values("x", x)
+        rows = values.reshape(-1, self.d)
+        out = np.array([self._log_prob(row) for row in rows])
+        return out.reshape(values.shape[:-1])[()]
+
+    def _log_prob(self, x: Array) -> float:
+        cells = self.potential.cells
+        try:
+            y, rows = cells.coordinates(x)
+        except ValueError:
+            return -np.inf
+        phi = cells.constant[rows] + y * (cells.tilt[rows] + 0.5 * cells.curvature[rows] * y)
+        quadratic = 0.5 * x @ (self.potential.coupling @ x) - self.potential.linear @ x
+        return -float(quadratic + phi.sum())
+
+    def check_values(self, name: str, x: ArrayLike) -> Array:
+        """Return values of shape (..., d) as an array of floats."""
+        values = check_real_array(name, x)
+        if values.ndim == 0 or values.shape[-1] != self.d:
+            raise ValueError(
+                f"{name} must have shape (..., {self.d}), one entry per variable, got shape {values.shape}"
+            )
+        return values
+
+    def __copy__(self) -> PiecewiseTarget:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PiecewiseTarget:
+        """Return the target itself: it never changes, and may be large."""
+        return self
+
+
+class PathSampler(ABC):
+    """A sampler of continuous targets."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name in tables and plots."""
+
+    @property
+    def stride(self) -> int:
+        """Sweeps from one draw to the next, unless a run is thinned further."""
+        return 1
+
+    def sweep_time(self, d: int) -> float:
+        """Return the length of a sweep: the time in which a particle on N(0, I) crosses d medians, about pi sqrt(d)."""
+        return GAUSSIAN.sweep_time(d)
+
+    @abstractmethod
+    def start(self, target: PiecewiseTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence) -> Any:
+        """Return a motion for one chain that starts at the coordinates y, (d,), in the cells `row`, (d,)."""
+
+    def remarks(self, hits: int, flips: int) -> list[str]:
+        """Return what a user should know about this sampler after so many wall hits and crossings."""
+        return []

@@ -1,0 +1,125 @@
+"""Symmetric matrices A as compiled loops use them: dense rows, or compressed sparse rows.
+
+A new kind of coupling is a `NamedTuple` of arrays with the three functions below.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from bouncy._compile import helper
+from bouncy._dispatch import generic, implements, part
+
+Matrix = NDArray[np.float64] | scipy.sparse.csr_array
+
+
+@part()
+class Dense(NamedTuple):
+    """A symmetric matrix as an array."""
+
+    A: NDArray[np.float64]  # (d, d)
+
+
+@part()
+class Sparse(NamedTuple):
+    """A symmetric matrix in compressed sparse rows."""
+
+    indptr: NDArray[np.int64]  # (d + 1,)
+    indices: NDArray[np.int32]  # (nnz,)
+    data: NDArray[np.float64]  # (nnz,)
+    diagonal: NDArray[np.float64]  # (d,)
+
+
+def as_coupling(A: Matrix) -> Dense | Sparse:
+    """Return a matrix in the form that compiled loops use; entries of a sparse one are put in order."""
+    if not scipy.sparse.issparse(A):
+        return Dense(np.ascontiguousarray(A, dtype=np.float64))
+    rows = scipy.sparse.csr_array(A, copy=True)
+    rows.sum_duplicates()
+    return Sparse(
+        rows.indptr.astype(np.int64),
+        rows.indices.astype(np.int32),
+        rows.data.astype(np.float64),
+        np.asarray(rows.diagonal(), dtype=np.float64),
+    )
+
+
+@generic
+def diagonal(coupling, i):  # type: ignore[no-untyped-def]
+    """Return A_ii."""
+
+
+@generic
+def add_columns(coupling, i, alpha, f, beta, q):  # type: ignore[no-untyped-def]
+    """Add alpha A[:, i] to `f` and beta A[:, i] to `q`, in place."""
+
+
+@generic
+def multiply(coupling, u, out):  # type: ignore[no-untyped-def]
+    """Write A u into `out`."""
+
+
+@implements(diagonal, Dense)
+def _diagonal(coupling, i):  # type: ignore[no-untyped-def]
+    return coupling.A[i, i]
+
+
+@implements(add_columns, Dense)
+def _add_columns(coupling, i, alpha, f, beta, q):  # type: ignore[no-untyped-def]
+    row = coupling.A[i]
+    for j in range(f.size):
+        f[j] += alpha * row[j]
+        q[j] += beta * row[j]
+
+
+@implements(multiply, Dense)
+def _multiply(coupling, u, out):  # type: ignore[no-untyped-def]
+    # Rows are added up, four at a time, instead of multiplied with u: such a loop can be vectorised as it stands, and
+    # rows whose u is zero (variables that are not in the model) are passed over.
+    A = coupling.A
+    d = u.size
+    for j in range(d):
+        out[j] = 0.0
+    k = 0
+    while k < d:
+        k, i0, u0 = _next_row(u, k)
+        k, i1, u1 = _next_row(u, k)
+        k, i2, u2 = _next_row(u, k)
+        k, i3, u3 = _next_row(u, k)
+        a0, a1, a2, a3 = A[i0], A[i1], A[i2], A[i3]
+        for j in range(d):
+            out[j] += (u0 * a0[j] + u1 * a1[j]) + (u2 * a2[j] + u3 * a3[j])
+
+
+@helper
+def _next_row(u, k):  # type: ignore[no-untyped-def]
+    """Return where to go on looking, and the first row from k on with its factor; row 0 with zero beyond the last."""
+    while k < u.size and u[k] == 0.0:
+        k += 1
+    return (k + 1, k, u[k]) if k < u.size else (k, 0, 0.0)
+
+
+@implements(diagonal, Sparse)
+def _sparse_diagonal(coupling, i):  # type: ignore[no-untyped-def]
+    return coupling.diagonal[i]
+
+
+@implements(add_columns, Sparse)
+def _add_sparse_columns(coupling, i, alpha, f, beta, q):  # type: ignore[no-untyped-def]
+    for k in range(coupling.indptr[i], coupling.indptr[i + 1]):
+        j = np.uint32(coupling.indices[np.uint64(k)])
+        f[j] += alpha * coupling.data[np.uint64(k)]
+        q[j] += beta * coupling.data[np.uint64(k)]
+
+
+@implements(multiply, Sparse)
+def _multiply_sparse(coupling, u, out):  # type: ignore[no-untyped-def]
+    for i in range(u.size):
+        total = 0.0
+        for k in range(coupling.indptr[i], coupling.indptr[i + 1]):
+            total += coupling.data[np.uint64(k)] * u[np.uint32(coupling.indices[np.uint64(k)])]
+        out[i] = total

@@ -1,0 +1,46 @@
+"""When a budget is spent: the one piece of mathematics that gives event times.
+
+Along a ray the potential of a piecewise-quadratic target is U(t) = U(0) + b t + c t^2 / 2 until the next wall. What
+climbing costs is the integral of [b + c t]_+, and the event comes when that has used up the budget. Both ways are in
+closed form for every sign of b and c.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bouncy._compile import helper
+
+
+@helper
+def climbed(b, c, t):  # type: ignore[no-untyped-def]
+    """Return the integral of [b + c x]_+ over 0 <= x <= t, for t >= 0."""
+    end = b + c * t
+    if b >= 0.0:
+        if end >= 0.0:
+            return t * (b + 0.5 * c * t)
+        return -0.5 * b * (b / c)  # up to the top, and down again
+    if end <= 0.0:
+        return 0.0
+    return 0.5 * end * (end / c)  # from the bottom
+
+
+@helper
+def time_to_spend(b, c, budget):  # type: ignore[no-untyped-def]
+    """Return the t at which `climbed(b, c, t)` reaches the budget; inf where it never does.
+
+    The root of b t + c t^2/2 = E is taken as 2E / (b + sqrt(b^2 + 2cE)), in which nothing cancels; with r^2 = 2|c|E,
+    neither square is formed where it might overflow.
+    """
+    if b < 0.0:
+        return math.sqrt(2.0 * (budget / c)) - b / c if c > 0.0 else math.inf
+    r = math.sqrt(2.0 * budget) * math.sqrt(abs(c))
+    if c < 0.0:
+        if r > b:  # the top of the hill is reached first
+            return math.inf
+        root = math.sqrt(b - r) * math.sqrt(b + r)
+    elif 1e-100 < b + r < 1e100:
+        root = math.sqrt(b * b + r * r)
+    else:
+        root = math.hypot(b, r)
+    return 2.0 * (budget / (b + root)) if b + root > 0.0 else math.inf

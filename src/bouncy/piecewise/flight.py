@@ -1,0 +1,326 @@
+"""The bouncy particle on a piecewise-quadratic potential: exact event times, no step size, no bounds.
+
+A *leg* is the path from one bounce, refreshment or end of a sweep to the next; all times below count from its
+beginning. In a leg, with f = A x - b and u = dx/dt,
+
+    y = y(0) + v t,    x = p + u t,    f = F + Q t,    Q = A u,
+
+and dU/dt = slope + curve t. When coordinate i meets a wall at time t, its x_i may jump by dx and its u_i changes by du.
+All that follows is F += (dx - t du) A[:, i], Q += du A[:, i] and O(1) updates of slope and curve. A bounce costs one
+product with A.
+
+Two budgets, each Exp(1), pay for climbing and for the walls. As an exponential budget is memoryless, this has the law
+of the paper's single one, and what happens at the walls of a spin leaves the motion alone.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._compile import helper
+from bouncy._dispatch import implements, part
+from bouncy._random import exponential, fill_sphere
+from bouncy.piecewise.coupling import add_columns, diagonal, multiply
+from bouncy.piecewise.events import climbed, time_to_spend
+from bouncy.piecewise.motion import settle, sweep
+from bouncy.piecewise.products import products_leg, products_wall
+from bouncy.piecewise.recorder import end_sweep, record_piece
+from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
+from bouncy.tolls.budget import Budget
+from bouncy.tolls.contract import pay
+
+Array = NDArray[np.float64]
+
+
+@part("y", "v", "p", "u", "F", "Q", "row", "slope", "shift", "tilt", "curvature", "lower", "upper", "near", "due", "leg",
+      "count", "rng")  # fmt: skip
+class Flight(NamedTuple):
+    """State of the particle, in scaled coordinates; the six arrays from `slope` on copy the present cells."""
+
+    y: Array  # (d,) where the leg began
+    v: Array  # (d,) of length 1
+    p: Array  # (d,) x at the beginning of the leg, as if the present piece of its path had begun there
+    u: Array  # (d,)
+    F: Array  # (d,)
+    Q: Array  # (d,)
+    row: NDArray[np.int64]  # (d,) the cell of each coordinate
+    slope: Array  # (d,)
+    shift: Array  # (d,)
+    tilt: Array  # (d,)
+    curvature: Array  # (d,)
+    lower: Array  # (d,)
+    upper: Array  # (d,)
+    near: NDArray[np.int64]  # (d,) coordinates that meet a wall before the window ends
+    due: Array  # (d,) and when
+    leg: Array  # (9,) see the indices below
+    count: NDArray[np.int64]  # type: ignore[assignment]  # (2,) see the indices below, shadows tuple.count
+    rng: NDArray[np.uint64]  # (4,)
+    toll: Budget
+    scratch: Array  # (d,)
+
+
+# Indices into `leg`: the present time, dU/dt = SLOPE + CURVE t, the budget for climbing, the next refreshment and
+# their rate, the end and the length of the window, and how much rounding has built up, in legs.
+T, SLOPE, CURVE, BUDGET, T_REFRESH, REFRESH_RATE, WINDOW_END, WINDOW, STALE = range(9)
+# Index into `count`: coordinates that are near a wall.
+N_NEAR = 0
+
+# A window is as long as it takes this many coordinates to meet a wall: more make each search longer, fewer make
+# windows more frequent, which go over all coordinates.
+_FEW, _MANY = 6, 24
+# F is computed anew after so many legs; a wall counts as a d-th of one.
+_STALE_LEGS = 64.0
+
+
+def new_flight(
+    y: Array, v: Array, row: NDArray[np.int64], rate: float, rng: NDArray[np.uint64], toll: Budget
+) -> Flight:
+    """Return a particle at y with velocity v that is refreshed at a rate; `settle` has to be called before it moves."""
+    d = y.size
+    leg = np.zeros(9)
+    leg[REFRESH_RATE] = rate
+    leg[WINDOW] = 1.0
+    leg[BUDGET] = leg[T_REFRESH] = np.nan
+    arrays = [np.zeros(d) for _ in range(4)]
+    cells = [np.zeros(d) for _ in range(6)]
+    return Flight(
+        y.copy(), v.copy(), *arrays, row.astype(np.int64), *cells, near=np.zeros(d, np.int64), due=np.zeros(d), leg=leg,
+        count=np.zeros(2, np.int64), rng=rng, toll=toll, scratch=np.zeros(d),
+    )  # fmt: skip
+
+
+@implements(settle, Flight)
+def _settle(flight, view):  # type: ignore[no-untyped-def]
+    leg = flight.leg
+    for i in range(flight.y.size):
+        _enter(flight, view, i, flight.row[i])
+        flight.y[i] = min(max(flight.y[i], flight.lower[i]), flight.upper[i])
+        flight.p[i] = flight.slope[i] * flight.y[i] + flight.shift[i]
+    if np.isnan(leg[BUDGET]):
+        leg[T_REFRESH] = exponential(flight.rng) / leg[REFRESH_RATE] if leg[REFRESH_RATE] > 0.0 else inf
+        leg[BUDGET] = exponential(flight.rng)
+    leg[STALE] = inf
+    _start_leg(flight, view)
+
+
+@helper
+def _enter(flight, view, i, row):  # type: ignore[no-untyped-def]
+    """Copy what coordinate i needs to know of its cell."""
+    flight.row[i] = row
+    flight.slope[i] = view.slope[row]
+    flight.shift[i] = view.shift[row]
+    flight.tilt[i] = view.tilt[row]
+    flight.curvature[i] = view.curvature[row]
+    flight.lower[i] = view.lower[row]
+    flight.upper[i] = view.upper[row]
+
+
+@helper
+def _start_leg(flight, view):  # type: ignore[no-untyped-def]
+    """Begin a leg at y, where v may be new and F is known up to the rounding of many legs."""
+    y, v, p, u, F, leg = flight.y, flight.v, flight.p, flight.u, flight.F, flight.leg
+    if leg[STALE] > _STALE_LEGS:
+        multiply(view.coupling, p, F)
+        for i in range(y.size):
+            F[i] -= view.linear[i]
+        leg[STALE] = 0.0
+    for i in range(y.size):
+        u[i] = flight.slope[i] * v[i]
+    multiply(view.coupling, u, flight.Q)
+    slope = curve = 0.0
+    for i in range(y.size):
+        slope += u[i] * F[i] + v[i] * (flight.tilt[i] + flight.curvature[i] * y[i])
+        curve += u[i] * flight.Q[i] + v[i] * v[i] * flight.curvature[i]
+    leg[SLOPE] = slope
+    leg[CURVE] = curve
+    leg[T] = 0.0
+    leg[STALE] += 1.0
+    # The window is over, so that the loop opens the next one first.
+    leg[WINDOW_END] = 0.0
+    flight.count[N_NEAR] = 0
+
+
+@helper
+def _open_window(flight):  # type: ignore[no-untyped-def]
+    """List the coordinates that meet a wall soon."""
+    leg, near, due = flight.leg, flight.near, flight.due
+    y, v, hit = flight.y, flight.v, flight.scratch
+    end = leg[T] + leg[WINDOW]
+    for i in range(y.size):
+        ahead = flight.upper[i] if v[i] > 0.0 else flight.lower[i]
+        hit[i] = (ahead - y[i]) / v[i] if v[i] != 0.0 else inf
+    n = 0
+    for i in range(y.size):
+        if hit[i] < end:
+            near[n] = i
+            due[n] = max(hit[i], leg[T])
+            n += 1
+    flight.count[N_NEAR] = n
+    leg[WINDOW_END] = end
+    if n > _MANY:
+        leg[WINDOW] *= 0.5
+    elif n < _FEW and leg[WINDOW] < 1e6:
+        leg[WINDOW] *= 2.0
+
+
+@helper
+def _next_wall(flight):  # type: ignore[no-untyped-def]
+    """Return the place in the list of the coordinate that is due first, and when; -1 and inf where there is none."""
+    place, time = -1, inf
+    for k in range(flight.count[N_NEAR]):
+        if flight.due[k] < time:
+            place, time = k, flight.due[k]
+    return place, time
+
+
+@implements(sweep, Flight)
+def _sweep(flight, view, recorder, sweep_time):  # type: ignore[no-untyped-def]
+    leg, events = flight.leg, recorder.open_events
+    remaining = sweep_time
+    while remaining > 0.0:
+        t = leg[T]
+        place, t_wall = _next_wall(flight)
+        b, c = leg[SLOPE] + leg[CURVE] * t, leg[CURVE]
+        t_bounce = t + time_to_spend(b, c, leg[BUDGET])
+        t_leg = min(t_bounce, remaining, leg[T_REFRESH])
+        if t_wall <= min(t_leg, leg[WINDOW_END]):
+            _pass_time(leg, b, c, t_wall)
+            events[HITS] += 1.0
+            events[FLIPS] += _meet_wall(flight, view, recorder, place, t_wall)
+        elif t_leg > leg[WINDOW_END]:
+            _pass_time(leg, b, c, leg[WINDOW_END])
+            _open_window(flight)
+        else:
+            _pass_time(leg, b, c, t_leg)
+            _finish_leg(flight, recorder, t_leg)
+            if t_leg == t_bounce:
+                _reflect(flight)
+                leg[BUDGET] = exponential(flight.rng)
+                events[BOUNCES] += 1.0
+            elif t_leg == leg[T_REFRESH]:
+                fill_sphere(flight.rng, flight.v)
+                leg[T_REFRESH] = t_leg + exponential(flight.rng) / leg[REFRESH_RATE]
+                leg[BUDGET] = exponential(flight.rng)
+                events[REFRESHMENTS] += 1.0
+            remaining -= t_leg
+            leg[T_REFRESH] -= t_leg
+            _start_leg(flight, view)
+    end_sweep(recorder, flight.p, -_energy(flight, view))
+
+
+@helper
+def _pass_time(leg, b, c, t):  # type: ignore[no-untyped-def]
+    """Let the time be t, and pay for what was climbed."""
+    leg[BUDGET] = max(leg[BUDGET] - climbed(b, c, t - leg[T]), 0.0)
+    leg[T] = t
+
+
+@helper
+def _meet_wall(flight, view, recorder, place, t):  # type: ignore[no-untyped-def]
+    """Let the coordinate at a place of the list cross its wall, or turn it back; return 1 or 0."""
+    leg = flight.leg
+    i = flight.near[place]
+    v, u = flight.v[i], flight.u[i]
+    wall = flight.upper[i] if v > 0.0 else flight.lower[i]
+    row = flight.row[i]
+    other = row + 1 if v > 0.0 else row - 1
+    tilt = flight.tilt[i] + flight.curvature[i] * wall
+    bend = flight.curvature[i]
+    f, Q, A = flight.F[i] + flight.Q[i] * t, flight.Q[i], diagonal(view.coupling, i)
+    record_piece(recorder, i, row, flight.p[i] + u * recorder.since[i], flight.p[i] + u * t, t - recorder.since[i])
+    recorder.since[i] = t
+    passed, dx = False, 0.0
+    if view.first[i] <= other < view.first[i + 1]:
+        sign, edge = (1.0, row) if v > 0.0 else (-1.0, other)
+        dx = sign * view.x_jump[edge]
+        jump = sign * view.phi_jump[edge] + dx * (f + 0.5 * A * dx)
+        if jump <= 0.0:
+            passed = True
+        else:
+            passed, flight.toll.purse[0] = pay(flight.toll, flight.toll.purse[0], jump, i)
+    if passed:
+        _enter(flight, view, i, other)
+    else:
+        dx = 0.0
+        flight.v[i] = -v
+    v_new = flight.v[i]
+    u_new = flight.slope[i] * v_new
+    p_new = flight.slope[i] * wall + flight.shift[i] - u_new * t
+    products_wall(recorder.products, flight.p, flight.u, i, t, p_new, u_new)
+    flight.y[i] = wall - v_new * t
+    flight.p[i], flight.u[i] = p_new, u_new
+    # What dU/dt and its derivative gain, in O(1): the terms of i itself, and those of the others through f.
+    du = u_new - u
+    slope = leg[SLOPE] + leg[CURVE] * t + (Q - A * u) * dx + u_new * (f + A * dx) - u * f
+    slope += v_new * (flight.tilt[i] + flight.curvature[i] * wall) - v * tilt
+    curve = leg[CURVE] + du * (2.0 * Q + A * du) + v * v * (flight.curvature[i] - bend)
+    leg[SLOPE], leg[CURVE] = slope - curve * t, curve
+    leg[STALE] += 1.0 / flight.y.size
+    if du != 0.0 or dx != 0.0:
+        add_columns(view.coupling, i, dx - t * du, flight.F, du, flight.Q)
+    _reschedule(flight, place, i)
+    return 1.0 if passed else 0.0
+
+
+@helper
+def _reschedule(flight, place, i):  # type: ignore[no-untyped-def]
+    """Write when coordinate i, which has just met a wall, meets the next one."""
+    ahead = flight.upper[i] if flight.v[i] > 0.0 else flight.lower[i]
+    hit = (ahead - flight.y[i]) / flight.v[i]
+    if hit < flight.leg[WINDOW_END]:
+        flight.due[place] = max(hit, flight.leg[T])
+    else:
+        flight.count[N_NEAR] -= 1
+        last = flight.count[N_NEAR]
+        flight.near[place], flight.due[place] = flight.near[last], flight.due[last]
+
+
+@helper
+def _finish_leg(flight, recorder, t):  # type: ignore[no-untyped-def]
+    """Account for all paths up to time t, and move y, p and F there."""
+    y, v, p, u = flight.y, flight.v, flight.p, flight.u
+    products_leg(recorder.products, p, u, t)
+    for i in range(y.size):
+        s = recorder.since[i]
+        record_piece(recorder, i, flight.row[i], p[i] + u[i] * s, p[i] + u[i] * t, t - s)
+        recorder.since[i] = 0.0
+    for i in range(y.size):
+        # Rounding must not carry a coordinate beyond its cell.
+        y[i] = min(max(y[i] + v[i] * t, flight.lower[i]), flight.upper[i])
+        p[i] = flight.slope[i] * y[i] + flight.shift[i]
+        flight.F[i] += flight.Q[i] * t
+
+
+@helper
+def _reflect(flight):  # type: ignore[no-untyped-def]
+    """Reflect the velocity off the gradient at y: v -= 2 (v.g) g / |g|^2."""
+    y, v, g = flight.y, flight.v, flight.scratch
+    along = square = 0.0
+    for i in range(y.size):
+        g[i] = flight.slope[i] * flight.F[i] + flight.tilt[i] + flight.curvature[i] * y[i]
+        along += v[i] * g[i]
+        square += g[i] * g[i]
+    factor = 2.0 * along / square if square > 0.0 else 0.0
+    norm = 0.0
+    for i in range(y.size):
+        v[i] -= factor * g[i]
+        norm += v[i] * v[i]
+    # One Newton step towards length 1 keeps rounding from building up.
+    scale = 1.5 - 0.5 * norm
+    for i in range(y.size):
+        v[i] *= scale
+
+
+@helper
+def _energy(flight, view):  # type: ignore[no-untyped-def]
+    """Return U at the beginning of the leg: x.(f - b)/2 + sum of phi."""
+    total = 0.0
+    for i in range(flight.y.size):
+        y = flight.y[i]
+        total += 0.5 * flight.p[i] * (flight.F[i] - view.linear[i]) + view.constant[flight.row[i]]
+        total += y * (flight.tilt[i] + 0.5 * flight.curvature[i] * y)
+    return total

@@ -1,0 +1,250 @@
+"""Potentials that are quadratic on each cell of an axis-aligned partition: what every target here is made of.
+
+Each coordinate y_i lies in one of its cells, and there stands for the value x_i = a y_i + c, with a and c those of the
+cell. With A symmetric,
+
+    U(y) = x'A x / 2 - b.x + sum_i phi_i(y_i),    phi = constant + tilt y + curvature y^2 / 2 on each cell.
+
+A Gaussian has one cell per coordinate (a = 1), a truncated one has ends that are walls, a lasso has a tilt that changes
+at zero. A spin is a coordinate with two cells and a = 0, x = -1 or +1; a coefficient that may be zero has a cell with
+a = 0 between two with a = 1. So a new target needs no compiled code: it says what A, b and its cells are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bouncy._dispatch import part
+from bouncy.piecewise.coupling import Dense, Matrix, Sparse, as_coupling
+
+Array = NDArray[np.float64]
+
+# A jump of x or phi at a wall that is smaller than this, relative to what it is the difference of, is rounding.
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of all coordinates, one row each, those of a coordinate beside each other and in order.
+
+    Attributes
+    ----------
+    first : ndarray of int64, shape (d + 1,)
+        Rows first[i] to first[i + 1] belong to coordinate i.
+    lower, upper : ndarray, shape (n,)
+        Ends of each cell. The outermost ends of a coordinate are walls that are never crossed, where they are finite.
+    slope, shift : ndarray, shape (n,)
+        a and c of the value x = a y + c.
+    constant, tilt, curvature : ndarray, shape (n,)
+        Of phi; a constant of +inf makes a cell that is never entered.
+    """
+
+    first: NDArray[np.int64]
+    lower: Array
+    upper: Array
+    slope: Array
+    shift: Array
+    constant: Array
+    tilt: Array
+    curvature: Array
+
+    @classmethod
+    def alike(
+        cls,
+        d: int,
+        edges: ArrayLike,
+        *,
+        slope: ArrayLike = 1.0,
+        shift: ArrayLike = 0.0,
+        constant: ArrayLike = 0.0,
+        tilt: ArrayLike = 0.0,
+        curvature: ArrayLike = 0.0,
+    ) -> Cells:
+        """Return d coordinates with equally many cells each.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        edges : array_like, shape (cells + 1,) or (d, cells + 1)
+            Ends of the cells, increasing, the outermost included.
+        slope, shift, constant, tilt, curvature : array_like
+            What broadcasts to (d, cells).
+
+        Examples
+        --------
+        >>> spins = Cells.alike(3, [-np.inf, 0.0, np.inf], slope=0.0, shift=[-1.0, 1.0], curvature=1.0)
+        >>> spins.first.tolist()
+        [0, 2, 4, 6]
+        """
+        ends = np.broadcast_to(np.asarray(edges, dtype=np.float64), (d, np.shape(edges)[-1]))
+        cells = ends.shape[1] - 1
+        if not (np.diff(ends) > 0.0).all():
+            raise ValueError("edges must increase: a cell has its lower end below its upper one")
+        rows = [
+            np.broadcast_to(np.asarray(row, dtype=np.float64), (d, cells)).ravel()
+            for row in (ends[:, :-1], ends[:, 1:], slope, shift, constant, tilt, curvature)
+        ]
+        return cls(np.arange(d + 1) * cells, *rows)
+
+    @classmethod
+    def joined(cls, groups: Sequence[Cells]) -> Cells:
+        """Return the coordinates of several groups, one group after the other."""
+        starts = np.cumsum([0, *(group.first[-1] for group in groups)])
+        first = np.concatenate([[0], *(group.first[1:] + start for group, start in zip(groups, starts, strict=False))])
+        names = [field.name for field in fields(cls) if field.name != "first"]
+        return cls(first, *(np.concatenate([getattr(group, name) for group in groups]) for name in names))
+
+    @property
+    def d(self) -> int:
+        return self.first.size - 1
+
+    def locate(self, y: Array) -> NDArray[np.int64]:
+        """Return the row of the cell of each coordinate of y, (d,); on an edge, that of the cell above it."""
+        rows = self.first[:-1].copy()
+        for i in range(self.d):
+            own = slice(self.first[i], self.first[i + 1])
+            rows[i] += int(np.searchsorted(self.upper[own][:-1], y[i], side="right"))
+        return rows
+
+    def coordinates(self, x: Array) -> tuple[Array, NDArray[np.int64]]:
+        """Return coordinates y that stand for the values x, and the rows of their cells, all (d,).
+
+        Where a whole cell stands for a value, y is the point of it where phi is smallest. A value that no cell has is a
+        `ValueError`.
+        """
+        y, rows = np.empty(self.d), np.empty(self.d, np.int64)
+        for i in range(self.d):
+            for row in range(self.first[i], self.first[i + 1]):
+                y[i] = self._coordinate(row, x[i])
+                if self.lower[row] <= y[i] <= self.upper[row] and self.constant[row] < np.inf:
+                    rows[i] = row
+                    break
+            else:
+                raise ValueError(f"no cell of coordinate {i} has the value {x[i]}")
+        return y, rows
+
+    def _coordinate(self, row: int, x: float) -> float:
+        """Return where a cell has the value x, be that inside of it or not; NaN where it does not have it at all."""
+        if self.slope[row] != 0.0:
+            return float((x - self.shift[row]) / self.slope[row])
+        if self.shift[row] != x:
+            return float("nan")
+        lower, upper, tilt, bend = self.lower[row], self.upper[row], self.tilt[row], self.curvature[row]
+        if bend > 0.0:
+            lowest = -tilt / bend
+        elif tilt == 0.0:
+            lowest = 0.0
+        else:
+            lowest = lower if tilt > 0.0 else upper
+        return float(min(max(lowest, lower), upper))
+
+    def values(self, y: Array) -> Array:
+        """Return x of y, both (d,)."""
+        rows = self.locate(y)
+        x: Array = self.slope[rows] * y + self.shift[rows]
+        return x
+
+    def scaled(self, scale: Array) -> Cells:
+        """Return the cells of the coordinates y / scale."""
+        own = np.repeat(scale, np.diff(self.first))
+        return replace(
+            self,
+            lower=self.lower / own,
+            upper=self.upper / own,
+            slope=self.slope * own,
+            tilt=self.tilt * own,
+            curvature=self.curvature * own**2,
+        )
+
+
+@dataclass(frozen=True)
+class Potential:
+    """U(y) = x'A x / 2 - b.x + sum_i phi_i(y_i), as described above.
+
+    Attributes
+    ----------
+    coupling : ndarray or csr_array, shape (d, d)
+        A, symmetric.
+    linear : ndarray, shape (d,)
+        b.
+    cells : Cells
+        The values x and the functions phi.
+    """
+
+    coupling: Matrix
+    linear: Array
+    cells: Cells
+
+    def energy(self, y: Array) -> float:
+        """Return U(y) for y of shape (d,), in O(d^2); +inf outside the outermost ends."""
+        cells, rows = self.cells, self.cells.locate(y)
+        if (y < cells.lower[rows]).any() or (y > cells.upper[rows]).any():
+            return np.inf
+        x = cells.slope[rows] * y + cells.shift[rows]
+        phi = cells.constant[rows] + cells.tilt[rows] * y + 0.5 * cells.curvature[rows] * y**2
+        return float(0.5 * x @ (self.coupling @ x) - self.linear @ x + phi.sum())
+
+    def gradient(self, y: Array) -> Array:
+        """Return the gradient of U at y, both (d,), in the cells that y lies in."""
+        cells, rows = self.cells, self.cells.locate(y)
+        x = cells.slope[rows] * y + cells.shift[rows]
+        force = self.coupling @ x - self.linear
+        gradient: Array = cells.slope[rows] * force + cells.tilt[rows] + cells.curvature[rows] * y
+        return gradient
+
+    def natural_scale(self) -> Array:
+        """Return a length for each coordinate, (d,): the smallest 1 / sqrt(second derivative) among its cells.
+
+        In these units the potential is as steep along one coordinate as along another, and flat ones take part.
+        """
+        first = self.cells.first
+        stiffness = self.cells.slope**2 * np.repeat(self._diagonal(), np.diff(first)) + self.cells.curvature
+        steepest = np.maximum.reduceat(stiffness, first[:-1])
+        return 1.0 / np.sqrt(np.where(steepest > 0.0, steepest, 1.0))
+
+    def _diagonal(self) -> Array:
+        return np.asarray(self.coupling.diagonal(), dtype=np.float64)
+
+
+@part()
+class View(NamedTuple):
+    """A potential as compiled loops use it, in scaled coordinates."""
+
+    coupling: Dense | Sparse
+    linear: Array  # (d,)
+    first: NDArray[np.int64]  # (d + 1,)
+    lower: Array  # (n,) and so on: the cells
+    upper: Array
+    slope: Array
+    shift: Array
+    constant: Array
+    tilt: Array
+    curvature: Array
+    x_jump: Array  # (n,) what x gains on leaving a cell through its upper end
+    phi_jump: Array  # (n,) likewise phi; NaN at the outermost
+
+
+def new_view(potential: Potential, scale: Array) -> View:
+    """Return a potential in the coordinates y / scale."""
+    cells = potential.cells.scaled(scale)
+    with np.errstate(invalid="ignore"):  # at infinite ends, whose jumps nobody asks for
+        x = [cells.slope * end + cells.shift for end in (cells.upper, cells.lower)]
+        phi = [cells.constant + end * (cells.tilt + 0.5 * cells.curvature * end) for end in (cells.upper, cells.lower)]
+        jumps = [_jump(at_upper, at_lower, cells.first) for at_upper, at_lower in (x, phi)]
+    rows = {field.name: np.ascontiguousarray(getattr(cells, field.name)) for field in fields(Cells)}
+    return View(as_coupling(potential.coupling), potential.linear.copy(), **rows, x_jump=jumps[0], phi_jump=jumps[1])
+
+
+def _jump(at_upper: Array, at_lower: Array, first: NDArray[np.int64]) -> Array:
+    """Return what changes at the upper end of each row, without what is rounding; NaN at the outermost ends."""
+    before, after = at_upper, np.append(at_lower[1:], np.nan)
+    jump: Array = after - before
+    jump[np.abs(jump) <= _ROUNDING * (np.abs(after) + np.abs(before))] = 0.0
+    jump[first[1:] - 1] = np.nan
+    return jump

@@ -1,0 +1,180 @@
+"""Integrals of x_i x_j over the path, for covariances: none, or all pairs.
+
+Within a leg x_i = p_i + u_i t, and p_i and u_i change only at the walls that i meets. With X_j and T_j the integrals of
+x_j and of t x_j since the leg began, the integral of x_i x_j is p_i X_j + u_i T_j at the end of the leg, and at each
+change of (p_i, u_i) gains (old p_i - new p_i) X_j + (old u_i - new u_i) T_j: O(d) at a wall, O(d^2) once a leg.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._compile import helper
+from bouncy._dispatch import generic, implements, part
+from bouncy.recorders._batches import merge
+
+Array = NDArray[np.float64]
+
+
+@part()
+class NoProducts(NamedTuple):
+    """Nothing is kept."""
+
+    nothing: Array  # (0,) a tuple of no fields has no type in numba
+
+
+@part("open", "closed", "X", "T", "since")
+class AllProducts(NamedTuple):
+    """All pairs."""
+
+    open: Array  # (d, d) integrals of x_i x_j over the open batch
+    closed: Array  # (slots, d * d) those of closed batches
+    X: Array  # (d,) integral of x_j in this leg, up to `since`
+    T: Array  # (d,) integral of t x_j in this leg, up to `since`
+    since: Array  # (d,) leg time of the last change of x_j's path
+    now: Array  # (2, d) scratch
+
+
+Products = NoProducts | AllProducts
+
+
+def no_products() -> NoProducts:
+    """Return a recorder of products that keeps nothing."""
+    return NoProducts(np.empty(0))
+
+
+def all_products(d: int, slots: int) -> AllProducts:
+    """Return an empty recorder of the products of all pairs."""
+    return AllProducts(
+        np.zeros((d, d)), np.zeros((slots, d * d)), np.zeros(d), np.zeros(d), np.zeros(d), np.empty((2, d))
+    )
+
+
+@generic
+def products_wall(products, p, u, i, t, p_new, u_new):  # type: ignore[no-untyped-def]
+    """Account for the path of i, which changes at leg time t from p[i] + u[i] t to p_new + u_new t.
+
+    p and u, (d,), are those of all coordinates before the change.
+    """
+
+
+@generic
+def products_leg(products, p, u, t):  # type: ignore[no-untyped-def]
+    """Account for a leg that ends at leg time t; the next one begins there."""
+
+
+@generic
+def products_point(products, x, weight):  # type: ignore[no-untyped-def]
+    """Account for a state x, (d,), that stands for some time."""
+
+
+@generic
+def products_write(products, slot):  # type: ignore[no-untyped-def]
+    """Write the sums of the open batch into a slot."""
+
+
+@generic
+def products_clear(products):  # type: ignore[no-untyped-def]
+    """Begin a new batch."""
+
+
+@generic
+def products_merge(products, n):  # type: ignore[no-untyped-def]
+    """Add up the first n batches two by two."""
+
+
+@implements(products_wall, NoProducts)
+def _no_wall(products, p, u, i, t, p_new, u_new):  # type: ignore[no-untyped-def]
+    pass
+
+
+@implements(products_leg, NoProducts)
+def _no_leg(products, p, u, t):  # type: ignore[no-untyped-def]
+    pass
+
+
+@implements(products_point, NoProducts)
+def _no_point(products, x, weight):  # type: ignore[no-untyped-def]
+    pass
+
+
+@implements(products_write, NoProducts)
+def _no_write(products, slot):  # type: ignore[no-untyped-def]
+    pass
+
+
+@implements(products_clear, NoProducts)
+def _no_clear(products):  # type: ignore[no-untyped-def]
+    pass
+
+
+@implements(products_merge, NoProducts)
+def _no_merge(products, n):  # type: ignore[no-untyped-def]
+    pass
+
+
+@helper
+def _integrals(products, p, u, j, t):  # type: ignore[no-untyped-def]
+    """Return the integrals of x_j and t x_j from the beginning of the leg to t."""
+    s = products.since[j]
+    half = 0.5 * (t * t - s * s)
+    X = products.X[j] + p[j] * (t - s) + u[j] * half
+    T = products.T[j] + p[j] * half + u[j] * (t * t * t - s * s * s) / 3.0
+    return X, T
+
+
+@implements(products_wall, AllProducts)
+def _wall(products, p, u, i, t, p_new, u_new):  # type: ignore[no-untyped-def]
+    dp, du = p[i] - p_new, u[i] - u_new
+    row = products.open[i]
+    for j in range(p.size):
+        X, T = _integrals(products, p, u, j, t)
+        row[j] += dp * X + du * T
+    X, T = _integrals(products, p, u, i, t)
+    products.X[i] = X
+    products.T[i] = T
+    products.since[i] = t
+
+
+@implements(products_leg, AllProducts)
+def _leg(products, p, u, t):  # type: ignore[no-untyped-def]
+    X, T = products.now[0], products.now[1]
+    for j in range(p.size):
+        X[j], T[j] = _integrals(products, p, u, j, t)
+        products.X[j] = 0.0
+        products.T[j] = 0.0
+        products.since[j] = 0.0
+    for i in range(p.size):
+        row = products.open[i]
+        for j in range(p.size):
+            row[j] += p[i] * X[j] + u[i] * T[j]
+
+
+@implements(products_point, AllProducts)
+def _point(products, x, weight):  # type: ignore[no-untyped-def]
+    for i in range(x.size):
+        for j in range(x.size):
+            products.open[i, j] += weight * x[i] * x[j]
+
+
+@implements(products_write, AllProducts)
+def _write(products, slot):  # type: ignore[no-untyped-def]
+    d = products.open.shape[0]
+    for i in range(d):
+        for j in range(d):
+            products.closed[slot, i * d + j] = products.open[i, j]
+
+
+@implements(products_clear, AllProducts)
+def _clear(products):  # type: ignore[no-untyped-def]
+    for i in range(products.open.shape[0]):
+        for j in range(products.open.shape[0]):
+            products.open[i, j] = 0.0
+
+
+@implements(products_merge, AllProducts)
+def _merge(products, n):  # type: ignore[no-untyped-def]
+    merge(products.closed, n)

@@ -1,0 +1,80 @@
+"""The bouncy particle sampler of piecewise-quadratic targets (Pakman 2017, sections 1 and 2)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._random import new_state
+from bouncy._validation import check_nonnegative
+from bouncy.piecewise.contract import PathSampler, PiecewiseTarget
+from bouncy.piecewise.flight import new_flight
+from bouncy.samplers.contract import NotErgodicWarning
+from bouncy.tolls.budget import new_budget
+
+Array = NDArray[np.float64]
+
+DEFAULT_REFRESHMENT = 0.5
+_MOST_REFRESHMENTS = 1000.0
+
+
+@dataclass(frozen=True)
+class BPS(PathSampler):
+    """Bouncy particle sampler for targets whose potential is quadratic on each cell of an axis-aligned partition.
+
+    A particle moves on straight lines, reflects off the gradient when it has climbed as much as its budget allows, and
+    at a discontinuity crosses with probability min(1, e^-jump) or turns back. All event times are exact.
+
+    Parameters
+    ----------
+    refreshment : float
+        Expected number of times per unit time at which the velocity is drawn anew. In a unit of time the particle moves
+        by one natural length of the target. Zero is the sampler of the paper; on a Gaussian it then stays in a plane,
+        and a `NotErgodicWarning` is given.
+
+    References
+    ----------
+    Pakman, "Binary Bouncy Particle Sampler", arXiv:1711.00922 (2017).
+
+    Examples
+    --------
+    >>> import bouncy
+    >>> bouncy.piecewise.BPS(refreshment=1.0).name
+    'bps'
+    """
+
+    refreshment: float = DEFAULT_REFRESHMENT
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "refreshment", check_nonnegative("refreshment", self.refreshment))
+        if self.refreshment > _MOST_REFRESHMENTS:
+            raise ValueError(
+                f"refreshment is {self.refreshment:g} per unit time; expected at most {_MOST_REFRESHMENTS:g}: nothing "
+                f"would happen between them (the default is {DEFAULT_REFRESHMENT:g})"
+            )
+        if self.refreshment == 0.0:
+            warnings.warn(
+                "without refreshment the sampler is not ergodic on every target (on a Gaussian it stays in a plane); "
+                "use it to study the paper, not for results",
+                NotErgodicWarning,
+                stacklevel=3,
+            )
+
+    @property
+    def name(self) -> str:
+        return "bps"
+
+    def start(self, target: PiecewiseTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence) -> Any:
+        """Return a particle with a velocity that is uniform on the sphere."""
+        velocity_seed, path_seed, toll_seed = seed.spawn(3)
+        v = np.random.default_rng(velocity_seed).standard_normal(target.d)
+        v /= np.sqrt(v @ v)
+        toll = new_budget(new_state(toll_seed))
+        return new_flight(y / target.scale, v, row, self.refreshment, new_state(path_seed), toll)
+
+
+NAMED = {"bps": BPS}

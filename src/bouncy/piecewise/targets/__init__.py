@@ -1,0 +1,13 @@
+"""Continuous targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bouncy._registry import modules
+from bouncy.piecewise.contract import PiecewiseTarget
+
+
+def examples() -> dict[str, Callable[[], PiecewiseTarget]]:
+    """Return what builds a small target of each kind; a module of this folder lists its own in `EXAMPLES`."""
+    return {name: build for module in modules(__name__) for name, build in getattr(module, "EXAMPLES", {}).items()}
