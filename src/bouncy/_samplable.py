@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-
 from typing import Generic, TypeVar
 
 import numpy as np

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from bouncy._validation import as_seed_sequence, check_count, check_spins
+from bouncy._samplable import RunType, Samplable
+from bouncy._validation import as_seed_sequence, check_count
+from bouncy.piecewise.contract import PathSampler
 from bouncy.recorders.contract import FLIPS, HITS
-from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
-from bouncy.recorders.recorder import new_recorder
+from bouncy.results.paths import PathRun
 from bouncy.results.run import Run
-from bouncy.run.chain import Chain
+from bouncy.results.spins import SpinRun
+from bouncy.run.contract import AnyChain
+from bouncy.run.families import Family, Paths, family_of
 from bouncy.run.workers import run_chains
-from bouncy.samplers import as_sampler
 from bouncy.samplers.contract import NotErgodicWarning, Sampler
-from bouncy.targets.contract import Target
+from bouncy.targets.contract import TargetError
 
-# Up to this dimension all pairs are recorded unless the user says otherwise.
-_PAIRS_UP_TO = 32
 # Batches of all chains together never number fewer than this once there are as many sweeps.
 _BATCHES = 16
 
@@ -30,8 +31,8 @@ class NoFlipWarning(UserWarning):
 
 
 def sample(
-    target: Target,
-    sampler: str | Sampler = "bps-gaussian",
+    target: Samplable[RunType],
+    sampler: str | Sampler | PathSampler | None = None,
     *,
     chains: int = 4,
     draws: int = 1000,
@@ -43,7 +44,7 @@ def sample(
     keep: Literal["draws", "means"] = "draws",
     threads: int | None = None,
     progress: bool | None = None,
-) -> Run:
+) -> RunType:
     """Sample a binary distribution and return draws, means with error bars, and diagnostics.
 
     Parameters
@@ -100,12 +101,12 @@ def sample(
     >>> bool(abs(run.mean - bouncy.exact(target).mean).max() < 0.05)
     True
     """
-    if not isinstance(target, Target):
-        raise TypeError(f"target must be a bouncy target such as bouncy.MRF(M, r), got {type(target).__name__}")
-    sampler = as_sampler(sampler)
     chains, draws, thin = check_count("chains", chains), check_count("draws", draws), check_count("thin", thin)
-    warmup = _warmup_sweeps(sampler, target.d, draws * thin) if warmup is None else check_count("warmup", warmup, 0)
-    stride = sampler.stride
+    _check_choice("pairs", pairs, ("auto", "all", "edges", "none"))
+    slots = 2 * max(2, -(-_BATCHES // chains))
+    family = family_of(target, sampler, pairs, slots, thin)
+    stride = family.sampler.stride
+    warmup = family.warmup_sweeps(draws * thin) if warmup is None else check_count("warmup", warmup, 0)
     warmup = -(-warmup // stride) * stride
     threads = None if threads is None else check_count("threads", threads)
     _check_choice("keep", keep, ("draws", "means"))
@@ -118,69 +119,57 @@ def sample(
         "threads": threads,
         "progress": progress,
     }
-    slots = 2 * max(2, -(-_BATCHES // chains))
-    starts = _starts(initial, chains, target.d)
+    starts = family.starts(initial, chains)
     pool = [
-        Chain(target, sampler, child, start, slots, thin, _new_pairs(target, pairs, slots), number)
+        family.new_chain(child, start, number)
         for number, (child, start) in enumerate(zip(root.spawn(chains), starts, strict=True))
     ]
-    errors = run_chains(pool, warmup, threads, progress, f"{sampler.name}, warm-up") if warmup else []
-    pool = [chain for chain in pool if chain.number not in {error.chain for error in errors}]
-    if not pool:
-        raise errors[0]
-    for chain in pool:
-        chain.recorder = new_recorder(target.d, slots, thin * stride, _new_pairs(target, pairs, slots))
-    run = Run(target, sampler, pool, options)
+    pool, errors = _warm_up(family, pool, warmup, threads, progress)
+    run = (PathRun if isinstance(family, Paths) else SpinRun)(target, family.sampler, pool, options)
     run.take(draws)
     if errors:
         errors[0].run = run
         raise errors[0]
+    _warn(run, pool)
+    return run  # type: ignore[return-value]
+
+
+def _warm_up(
+    family: Family, pool: list[AnyChain], sweeps: int, threads: int | None, progress: bool | None
+) -> tuple[list[AnyChain], list[TargetError]]:
+    """Warm chains up; return those that can go on, ready to record, and what the others failed with.
+
+    The second half is recorded by itself: it shows how far states reach.
+    """
+    errors: list[TargetError] = []
+    stride = family.sampler.stride
+    first = sweeps // 2 // stride * stride
+    for part in (first, sweeps - first):
+        if part:
+            errors += run_chains(pool, part, threads, progress, f"{family.sampler.name}, warm-up")
+        pool = [chain for chain in pool if chain.number not in {error.chain for error in errors}]
+        if not pool:
+            raise errors[0]
+        family.record(pool)
+    return pool, errors
+
+
+def _warn(run: Run, pool: Sequence[AnyChain]) -> None:
+    """Warn of what a user should know before looking at results at all."""
     events = np.sum([chain.events() for chain in pool], axis=0)
-    if events[FLIPS] == 0:
+    if isinstance(run, SpinRun) and events[FLIPS] == 0:
         warnings.warn(
             "no flip was accepted in the whole run: every state next to the current one is very improbable. The "
             "means describe one state per chain; start chains from several states (initial=) and compare them"
             if events[HITS]
             else "no flip was attempted in the whole run, which is too short for it; ask for more draws",
             NoFlipWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    for remark in sampler.remarks(int(events[HITS]), int(events[FLIPS])):
-        warnings.warn(remark, NotErgodicWarning, stacklevel=2)
-    return run
-
-
-def _warmup_sweeps(sampler: Sampler, d: int, draws: int) -> int:
-    """Return the default length of the warm-up, whose sweeps have d expected attempts even where others have fewer."""
-    share = sampler.sweep_time(d) / sampler.clock.sweep_time(d)
-    return max(round(200 / share), draws * sampler.stride // 4)
+    for remark in run.sampler.remarks(int(events[HITS]), int(events[FLIPS])):
+        warnings.warn(remark, NotErgodicWarning, stacklevel=3)
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} is {value!r}; expected one of: {', '.join(choices)}")
-
-
-def _new_pairs(target: Target, pairs: str, slots: int) -> Pairs:
-    _check_choice("pairs", pairs, ("auto", "all", "edges", "none"))
-    if pairs == "auto":
-        pairs = "all" if target.d <= _PAIRS_UP_TO else "none"
-    if pairs == "all":
-        return all_pairs(target.d, slots)
-    if pairs == "none":
-        return no_pairs()
-    pattern = target.edges()
-    if pattern is None:
-        raise ValueError(f"pairs is 'edges', but {type(target).__name__} has no edges; use 'all' or 'none'")
-    return edge_pairs(pattern, slots)
-
-
-def _starts(initial: ArrayLike | None, chains: int, d: int) -> list[NDArray[np.int8] | None]:
-    if initial is None:
-        return [None] * chains
-    spins = check_spins(initial, d, "initial")
-    if spins.ndim == 1:
-        return [spins] * chains
-    if spins.shape != (chains, d):
-        raise ValueError(f"initial has shape {spins.shape}; expected ({d},) or ({chains}, {d})")
-    return list(spins)

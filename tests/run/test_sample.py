@@ -127,7 +127,7 @@ def test_path_averages_equal_those_of_the_event_list(sampler):
             shift(slow.clock, slow.sweep_time)
             conditional -= np.tanh(target.r + target.M @ slow.s)
     assert (fast.s == slow.s).all()
-    sums = moments.read_sums([fast])
+    sums = moments.Sums.of([fast])
     total = sweeps * fast.sweep_time
     np.testing.assert_allclose(moments.spin_path_means(sums).mean, integral / total, atol=1e-12)
     np.testing.assert_allclose(moments.pair_path_means(sums)[0], pairs / total, atol=1e-12)

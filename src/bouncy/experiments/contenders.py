@@ -15,10 +15,10 @@ from bouncy.recorders.contract import FLIPS, HITS
 from bouncy.recorders.pairs import Pairs, all_pairs, no_pairs
 from bouncy.recorders.recorder import CLOSED, DRAWN, OPEN, Recorder, new_recorder
 from bouncy.results.moments import (
+    Sums,
     event_totals,
     pair_means,
     pair_path_means,
-    read_sums,
     spin_means,
     spin_path_means,
 )
@@ -182,7 +182,7 @@ class OurEntry:
         return bool(tally[OPEN] + tally[CLOSED] > 0)
 
     def moments(self) -> dict[str, Moments]:
-        sums = read_sums([self.chain])
+        sums = Sums.of([self.chain])
         path, conditional = spin_path_means(sums).mean, spin_means(sums).mean
         if not self._pairs:
             return {"path": (path, None), "conditional": (conditional, None)}
@@ -192,7 +192,7 @@ class OurEntry:
         }
 
     def counts(self) -> tuple[int, int]:
-        totals = event_totals(read_sums([self.chain]))
+        totals = event_totals(Sums.of([self.chain]))
         return int(totals[HITS]), int(totals[FLIPS])
 
     def _new_pairs(self) -> Pairs:

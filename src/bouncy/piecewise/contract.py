@@ -22,10 +22,14 @@ from bouncy.piecewise.potential import Potential, View, new_view
 if TYPE_CHECKING:
     from bouncy.results.paths import PathRun
 
+    _Base = Samplable[PathRun]
+else:
+    _Base = Samplable
+
 Array = NDArray[np.float64]
 
 
-class PiecewiseTarget(Samplable["PathRun"], ABC):
+class PiecewiseTarget(_Base, ABC):
     """A density proportional to exp(-U) whose potential is quadratic on each cell of an axis-aligned partition.
 
     A target never changes. What a user sees of a state are its values x, (d,), which are functions of the coordinates
@@ -116,6 +120,10 @@ class PathSampler(ABC):
     @abstractmethod
     def start(self, target: PiecewiseTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence) -> Any:
         """Return a motion for one chain that starts at the coordinates y, (d,), in the cells `row`, (d,)."""
+
+    def rates(self, target: PiecewiseTarget) -> tuple[float | None, float | None]:
+        """Return the expected wall hits and bounces per unit time on a target, where they are known."""
+        return None, None
 
     def remarks(self, hits: int, flips: int) -> list[str]:
         """Return what a user should know about this sampler after so many wall hits and crossings."""

@@ -36,8 +36,8 @@ from bouncy.tolls.contract import pay
 Array = NDArray[np.float64]
 
 
-@part("y", "v", "p", "u", "F", "Q", "row", "slope", "shift", "tilt", "curvature", "lower", "upper", "near", "due", "leg",
-      "count", "rng")  # fmt: skip
+@part("y", "v", "p", "u", "F", "Q", "row", "slope", "shift", "tilt", "curvature", "lower", "upper", "near", "due",
+      "leg", "count", "rng")  # fmt: skip
 class Flight(NamedTuple):
     """State of the particle, in scaled coordinates; the six arrays from `slope` on copy the present cells."""
 
@@ -85,12 +85,18 @@ def new_flight(
     leg[REFRESH_RATE] = rate
     leg[WINDOW] = 1.0
     leg[BUDGET] = leg[T_REFRESH] = np.nan
-    arrays = [np.zeros(d) for _ in range(4)]
-    cells = [np.zeros(d) for _ in range(6)]
+    names = ("p", "u", "F", "Q", "slope", "shift", "tilt", "curvature", "lower", "upper", "due", "scratch")
     return Flight(
-        y.copy(), v.copy(), *arrays, row.astype(np.int64), *cells, near=np.zeros(d, np.int64), due=np.zeros(d), leg=leg,
-        count=np.zeros(2, np.int64), rng=rng, toll=toll, scratch=np.zeros(d),
-    )  # fmt: skip
+        y=y.copy(),
+        v=v.copy(),
+        row=row.astype(np.int64),
+        near=np.zeros(d, np.int64),
+        leg=leg,
+        count=np.zeros(2, np.int64),
+        rng=rng,
+        toll=toll,
+        **{name: np.zeros(d) for name in names},
+    )
 
 
 @implements(settle, Flight)
@@ -231,7 +237,8 @@ def _meet_wall(flight, view, recorder, place, t):  # type: ignore[no-untyped-def
     tilt = flight.tilt[i] + flight.curvature[i] * wall
     bend = flight.curvature[i]
     f, Q, A = flight.F[i] + flight.Q[i] * t, flight.Q[i], diagonal(view.coupling, i)
-    record_piece(recorder, i, row, flight.p[i] + u * recorder.since[i], flight.p[i] + u * t, t - recorder.since[i])
+    since = recorder.since[i]
+    record_piece(recorder, i, row, flight.slope[i], flight.p[i] + u * since, flight.p[i] + u * t, t - since)
     recorder.since[i] = t
     passed, dx = False, 0.0
     if view.first[i] <= other < view.first[i + 1]:
@@ -286,7 +293,7 @@ def _finish_leg(flight, recorder, t):  # type: ignore[no-untyped-def]
     products_leg(recorder.products, p, u, t)
     for i in range(y.size):
         s = recorder.since[i]
-        record_piece(recorder, i, flight.row[i], p[i] + u[i] * s, p[i] + u[i] * t, t - s)
+        record_piece(recorder, i, flight.row[i], flight.slope[i], p[i] + u[i] * s, p[i] + u[i] * t, t - s)
         recorder.since[i] = 0.0
     for i in range(y.size):
         # Rounding must not carry a coordinate beyond its cell.

@@ -26,7 +26,7 @@ BINS = 128
 
 
 @part("open_mean", "open_square", "open_cell", "open_bin", "open_events", "mean", "square", "cell", "bin", "events",
-      "since", "tally")  # fmt: skip
+      "since", "extremes", "tally")  # fmt: skip
 class PathRecorder(NamedTuple):
     """Integrals over the open batch, those of closed batches, and the draws."""
 
@@ -41,6 +41,7 @@ class PathRecorder(NamedTuple):
     bin: Array  # (slots, d * (BINS + 2))
     events: Array  # (slots, 4)
     since: Array  # (d,) leg time from which the path of each coordinate has not been accounted for
+    extremes: Array  # (2, d) lowest and highest value
     tally: NDArray[np.int64]  # (6,) as of the recorder of spins
     draws: Array  # (n, d)
     log_prob: Array  # (n,)
@@ -68,6 +69,7 @@ def new_path_recorder(
         bin=np.zeros((slots, d * (BINS + 2))),
         events=np.zeros((slots, 4)),
         since=np.zeros(d),
+        extremes=np.repeat([[np.inf], [-np.inf]], d, axis=1),
         tally=tally,
         draws=np.empty((0, d)),
         log_prob=np.empty(0),
@@ -78,12 +80,15 @@ def new_path_recorder(
 
 
 @helper
-def record_piece(recorder, i, row, x0, x1, dt):  # type: ignore[no-untyped-def]
-    """Account for coordinate i, whose value went from x0 to x1 in the time dt, in the cell `row`."""
+def record_piece(recorder, i, row, slope, x0, x1, dt):  # type: ignore[no-untyped-def]
+    """Account for coordinate i, whose value went from x0 to x1 in the time dt, in the cell `row` of this slope."""
     recorder.open_mean[i] += 0.5 * dt * (x0 + x1)
     recorder.open_square[i] += dt * (x0 * x0 + x0 * x1 + x1 * x1) / 3.0
     recorder.open_cell[row] += dt
-    if recorder.per_unit[i] > 0.0:
+    recorder.extremes[0, i] = min(recorder.extremes[0, i], x0, x1)
+    recorder.extremes[1, i] = max(recorder.extremes[1, i], x0, x1)
+    # A value that stands for a whole cell has a probability of its own, which the time in the cell tells.
+    if slope != 0.0 and recorder.per_unit[i] > 0.0:
         _add_to_bins(recorder, i, x0, x1, dt)
 
 
@@ -105,13 +110,13 @@ def _add_to_bins(recorder, i, x0, x1, dt):  # type: ignore[no-untyped-def]
 
 @helper
 def _bin_of(place):  # type: ignore[no-untyped-def]
-    return int(math.floor(min(max(place, -1.0), float(BINS)))) + 1
+    return math.floor(min(max(place, -1.0), float(BINS))) + 1
 
 
 @helper
 def record_point(recorder, i, row, x, weight):  # type: ignore[no-untyped-def]
-    """Account for a state that stands for some time, instead of a path."""
-    record_piece(recorder, i, row, x, x, weight)
+    """Account for a value that moves, and that stands for some time instead of a path."""
+    record_piece(recorder, i, row, 1.0, x, x, weight)
 
 
 @helper

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from bouncy.enumeration import Exact
-    from bouncy.results.run import Run
+    from bouncy.results.spins import SpinRun
 
 
-def plot_errors(run: Run, exact: Exact, ax: Axes | None = None, shift: float = 0.0) -> Axes:
+def plot_errors(run: SpinRun, exact: Exact, ax: Axes | None = None, shift: float = 0.0) -> Axes:
     """Draw estimate - exact over the exact values, with 95 % bars: about one bar in twenty misses the zero line.
 
     Call it again on the same axes to add another run, moved sideways by a small `shift` to keep the bars apart.

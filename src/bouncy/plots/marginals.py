@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from bouncy.enumeration import Exact
-    from bouncy.results.run import Run
+    from bouncy.results.spins import SpinRun
 
 MARKERS = {"$E[s_i]$": "o", "$E[s_i s_j]$": "s"}
 
@@ -28,7 +28,7 @@ class Comparison(NamedTuple):
     half_width: NDArray[np.float64]  # of the 95 % interval
 
 
-def plot_marginals(run: Run, exact: Exact, ax: Axes | None = None, markersize: float = 5.0) -> Axes:
+def plot_marginals(run: SpinRun, exact: Exact, ax: Axes | None = None, markersize: float = 5.0) -> Axes:
     """Draw means, and pair means if they were recorded, over their exact values, with 95 % bars and the diagonal.
 
     Call it again on the same axes to add another run, with a larger `markersize` to see one around the other.
@@ -53,7 +53,7 @@ def plot_marginals(run: Run, exact: Exact, ax: Axes | None = None, markersize: f
     return ax
 
 
-def compare(run: Run, exact: Exact) -> list[Comparison]:
+def compare(run: SpinRun, exact: Exact) -> list[Comparison]:
     """Return the means of a run and, if they were recorded, its pair means beside their exact values."""
     quantile = student_quantile(0.95, run.diagnostics["batches"] - 1)
     mean_label, pair_label = MARKERS

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import xarray
@@ -13,27 +14,38 @@ if TYPE_CHECKING:
     from bouncy.results.run import Run
 
 
-def to_datatree(run: Run) -> xarray.DataTree:
-    """Return a tree with groups `posterior` (s) and `sample_stats` (lp, energy, magnetisation)."""
+def to_datatree(run: Run, name: str, statistics: dict[str, NDArray[np.float64]]) -> xarray.DataTree:
+    """Return a tree with groups `posterior` and `sample_stats`.
+
+    Parameters
+    ----------
+    run : Run
+        Its draws, and its parameters by their names, are the posterior.
+    name : str
+        What the draws are called there.
+    statistics : dict
+        What is known of each draw beside `lp` and `energy`, of shape (chain, draw).
+    """
     try:
         import xarray
     except ImportError as error:
         raise ImportError("to_arviz needs xarray: install it with  pip install 'bouncy[arviz]'") from error
     chains, draws = run.log_prob.shape
-    grid = {"chain": np.arange(chains), "draw": np.arange(draws)}
-    posterior = {}
-    if run.draws.shape[1]:
-        posterior["s"] = (("chain", "draw", "site"), run.draws)
-    statistics = {
-        "lp": (("chain", "draw"), run.log_prob),
-        "energy": (("chain", "draw"), -run.log_prob),
-        "magnetisation": (("chain", "draw"), run.magnetisation),
+    grid: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
+    posterior: dict[str, Any] = {
+        key: (("chain", "draw", *(f"{key}_dim_{k}" for k in range(trace.ndim - 2))), trace)
+        for key, trace in run.parameters.items()
     }
+    if run.draws.shape[1]:
+        posterior[name] = (("chain", "draw", "site"), run.draws)
+    traces = {"lp": run.log_prob, "energy": -run.log_prob, **statistics}
+    stats = {key: (("chain", "draw"), trace) for key, trace in traces.items()}
     attributes = {"inference_library": "bouncy", "sampler": run.sampler.name, "seed": str(run.seed)}
+    sites = {**grid, "site": _coordinates(run.target.labels)}
     return xarray.DataTree.from_dict(
         {
-            "posterior": xarray.Dataset(posterior, {**grid, "site": _coordinates(run.target.labels)}, attributes),
-            "sample_stats": xarray.Dataset(statistics, grid, attributes),
+            "posterior": xarray.Dataset(posterior, sites, attributes),
+            "sample_stats": xarray.Dataset(stats, grid, attributes),
         }
     )
 

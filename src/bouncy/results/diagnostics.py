@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +12,13 @@ from numpy.typing import NDArray
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.results.batches import normal_score
 from bouncy.results.ess import effective_sample_size, is_constant, r_hat, rank_normalise
-from bouncy.results.moments import Sums, disagreement, event_rates, event_totals
+from bouncy.results.moments import Sums, event_rates, event_totals
 
 if TYPE_CHECKING:
     from bouncy.results.run import Run
+
+Array = NDArray[np.float64]
+Scores = Callable[[NDArray[Any]], NDArray[Any]]
 
 # A batch shorter than this many autocorrelation times gives an error bar that is too small.
 _BATCH_TIMES = 20
@@ -28,10 +33,22 @@ _ENOUGH_BATCHES = 16
 _DISAGREEMENT = 1e-4
 
 
-def diagnose(run: Run, sums: Sums) -> dict[str, Any]:
-    """Return the diagnostics of a run."""
+def diagnose(run: Run, sums: Sums, expected: Rates, scalars: dict[str, Array], scores: Scores) -> dict[str, Any]:
+    """Return the diagnostics of a run, but for its warnings.
+
+    Parameters
+    ----------
+    run, sums
+        The run, and the batches of its chains.
+    expected
+        What the rates of events should be.
+    scalars
+        Traces of shape (chain, draw) to judge, by name.
+    scores
+        What to compute effective sample sizes and R-hat of the sites from, given draws of shape (chain, draw, k).
+    """
     totals = event_totals(sums)
-    hit_z, bounce_z = rate_scores(run, sums)
+    hit_z, bounce_z = rate_scores(sums, expected)
     report: dict[str, Any] = {
         "hits": int(totals[HITS]),
         "flips": int(totals[FLIPS]),
@@ -46,37 +63,53 @@ def diagnose(run: Run, sums: Sums) -> dict[str, Any]:
         "rhat": {},
         "constant_sites": np.empty(0, np.int64),
     }
-    for name, trace in (("energy", run.log_prob), ("magnetisation", run.magnetisation)):
+    for name, trace in scalars.items():
         report["ess"][name], report["rhat"][name] = _scalar(trace)
     if run.draws.shape[1] >= 4:
-        _add_sites(report, run.draws)
-    report["warnings"] = warnings_of(run, report) + _disagreements(sums)
+        _add_sites(report, run.draws, scores)
     return report
 
 
-def rate_scores(run: Run, sums: Sums) -> tuple[float, float]:
+@dataclass(frozen=True)
+class Rates:
+    """What the rates of events should be.
+
+    Attributes
+    ----------
+    hits, bounces : float or None
+        Expected events per unit time; None where nobody knows, 0 where there are none.
+    slow_variance : float
+        Relative variance of a chain's mean hit rate beyond that between its batches.
+    """
+
+    hits: float | None
+    bounces: float | None
+    slow_variance: float = 0.0
+
+
+def rate_scores(sums: Sums, expected: Rates) -> tuple[float, float]:
     """Return the z-scores of the hit rate and the bounce rate against their closed forms.
 
     The error of the hit rate is that of the batches and, on top, that of quantities which change only by refreshment
     and may differ from batch to batch less than from run to run. NaN where there is too little to compare, or where
-    there are no bounces.
+    there are no such events.
     """
-    d, clock = run.target.d, run.sampler.clock
-    expected = np.array([clock.hit_rate(d), clock.bounce_rate(d)])
+    rates = np.array([expected.hits or 0.0, expected.bounces or 0.0])
+    known = rates > 0.0
     chains = len(sums.recorders)
     # The hits of a billiard are spread evenly only over many bounces.
-    fewest = np.min(expected[expected > 0.0]) * sums.sweep_time * sums.sweeps * chains
-    if sums.closed * chains < _FEWEST_BATCHES or fewest < _FEWEST_EVENTS:
+    fewest = np.min(rates[known], initial=np.inf) * sums.sweep_time * sums.sweeps * chains
+    if not known.any() or sums.closed * chains < _FEWEST_BATCHES or fewest < _FEWEST_EVENTS:
         return np.nan, np.nan
-    rates = event_rates(sums)
-    slow = clock.slow_variance(d, run.sampler.refreshment * sums.sweeps) / chains
-    error = np.hypot(rates.standard_error[[HITS, BOUNCES]], expected * np.sqrt([slow, 0.0]))
-    difference = rates.mean[[HITS, BOUNCES]] - expected
+    found = event_rates(sums)
+    error = np.hypot(found.standard_error[[HITS, BOUNCES]], rates * np.sqrt([expected.slow_variance / chains, 0.0]))
+    difference = found.mean[[HITS, BOUNCES]] - rates
     # A scan makes the same number of attempts in every batch: what differs then is rounding or a bug.
-    difference[np.abs(difference) < _ROUNDING * expected] = 0.0
+    difference[np.abs(difference) < _ROUNDING * rates] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        score = normal_score(np.where(difference == 0.0, 0.0, difference / error), rates.degrees_of_freedom)
-    return float(score[0]), float(score[1]) if expected[1] > 0.0 else np.nan
+        score = normal_score(np.where(difference == 0.0, 0.0, difference / error), found.degrees_of_freedom)
+    hit_z, bounce_z = np.where(known, score, np.nan)
+    return float(hit_z), float(bounce_z)
 
 
 def _scalar(trace: NDArray[np.float64]) -> tuple[float | str, float | str]:
@@ -91,11 +124,12 @@ def _scalar(trace: NDArray[np.float64]) -> tuple[float | str, float | str]:
     return float(effective_sample_size(scores)[0]), float(r_hat(scores)[0])
 
 
-def _add_sites(report: dict[str, Any], draws: NDArray[np.int8]) -> None:
+def _add_sites(report: dict[str, Any], draws: NDArray[Any], scores: Scores) -> None:
     """Add ESS and R-hat of the sites; a site that never moves is masked, and named in `constant_sites`."""
     constant = is_constant(draws)
     report["constant_sites"] = np.flatnonzero(constant)
-    for name, values, worst in (("ess", effective_sample_size(draws), np.min), ("rhat", r_hat(draws), np.max)):
+    scored = scores(draws)
+    for name, values, worst in (("ess", effective_sample_size(scored), np.min), ("rhat", r_hat(scored), np.max)):
         sites = np.ma.masked_array(values, mask=constant)
         report[name]["sites"] = sites
         moving = values[~constant]
@@ -105,16 +139,13 @@ def _add_sites(report: dict[str, Any], draws: NDArray[np.int8]) -> None:
 
 def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
     """Return what a user should know before believing the error bars, in plain words."""
-    found = run.sampler.remarks(report["hits"], report["flips"])
-    if report["flips"] == 0:
-        what = "accepted" if report["hits"] else "attempted"
-        found.append(f"no flip was {what}: the chains never left their first state after warm-up")
+    found: list[str] = run.sampler.remarks(report["hits"], report["flips"])
     n_constant = report["constant_sites"].size
     if n_constant:
         found.append(f"{n_constant} of {run.target.d} sites never moved and are called constant")
     who = "chains" if run.log_prob.shape[0] > 1 else "the two halves of the chain"
     for name, value in report["rhat"].items():
-        if name in ("energy", "magnetisation", "worst_site") and isinstance(value, float) and value > 1.01:
+        if name not in ("sites", "median_site") and isinstance(value, float) and value > 1.01:
             found.append(f"{who} disagree: R-hat of {name.replace('_', ' ')} is {value:.4g} (want below 1.01)")
     if report["batches"] < _ENOUGH_BATCHES:
         found.append(f"{report['batches']} batches are too few to trust the standard errors; run longer")
@@ -133,9 +164,8 @@ def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
     return found
 
 
-def _disagreements(sums: Sums) -> list[str]:
-    """Return a sentence when the path means of a site differ between chains by more than chance allows."""
-    tail = disagreement(sums)
+def disagreements(tail: Array) -> list[str]:
+    """Return a sentence when some site differs between chains by more than chance allows, given its probability."""
     differing = int((tail < _DISAGREEMENT / tail.size).sum())
     if not differing:
         return []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -11,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc
 
 from bouncy.recorders.pairs import AllPairs, EdgePairs, NoPairs
-from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN, Recorder, write_open_batch
+from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN
 from bouncy.results.batches import Estimate, estimate
-from bouncy.run.chain import Chain
+from bouncy.run.contract import AnyChain
 
 # Columns that are worked on together: bounds the memory beside that of the sums themselves.
 _CHUNK = 1 << 16
@@ -25,11 +26,21 @@ Matrix = NDArray[np.float64] | scipy.sparse.csr_array
 class Sums:
     """The batches of all chains, read without disturbing the chains."""
 
-    recorders: list[Recorder]
+    recorders: list[Any]
     sweep_time: float
     closed: int  # full batches of each chain
     length: int  # sweeps of a full batch
     sweeps: int  # sweeps of each chain
+
+    @classmethod
+    def of(cls, chains: Sequence[AnyChain]) -> Sums:
+        """Let each recorder write its open batch behind the closed ones."""
+        tally = chains[0].recorder.tally
+        closed, length = int(tally[CLOSED]), int(tally[LENGTH])
+        for chain in chains:
+            chain.write_open_batch()
+        sweeps = closed * length + int(tally[OPEN])
+        return cls([chain.recorder for chain in chains], chains[0].sweep_time, closed, length, sweeps)
 
     def estimate(self, columns: list[NDArray[np.float64]], per_sweep: float) -> Estimate:
         """Return an estimate from sums of shape (slots, k), one array for each chain."""
@@ -43,16 +54,6 @@ class Sums:
             mean[chunk], error[chunk] = part.mean, part.standard_error
             degrees_of_freedom = part.degrees_of_freedom
         return Estimate(mean, error, degrees_of_freedom)
-
-
-def read_sums(chains: Sequence[Chain]) -> Sums:
-    """Let each recorder write its open batch behind the closed ones."""
-    tally = chains[0].recorder.tally
-    closed, length = int(tally[CLOSED]), int(tally[LENGTH])
-    for chain in chains:
-        write_open_batch(chain.recorder, chain.s)
-    sweeps = closed * length + int(tally[OPEN])
-    return Sums([chain.recorder for chain in chains], chains[0].sweep_time, closed, length, sweeps)
 
 
 def spin_means(sums: Sums) -> Estimate:
@@ -70,20 +71,23 @@ def event_rates(sums: Sums) -> Estimate:
     return sums.estimate([r.events for r in sums.recorders], sums.sweep_time)
 
 
-def disagreement(sums: Sums) -> NDArray[np.float64]:
+def disagreement(
+    sums: Sums, paths: Callable[[Any], NDArray[np.float64]] = lambda recorder: recorder.path
+) -> NDArray[np.float64]:
     """Return, for each site, the probability that chains which agree differ as much as these do.
 
-    One-way analysis of variance of the path means of batches, with the chains as groups. It needs no draws, and sees
-    chains that are stuck in different states.
+    One-way analysis of variance of the path means of batches, which `paths` returns of a recorder, with the chains as
+    groups. It needs no draws, and sees chains that are stuck in different states.
     """
     n, chains = sums.closed, len(sums.recorders)
-    width = sums.recorders[0].path.shape[1]
+    columns = [paths(recorder) for recorder in sums.recorders]
+    width = columns[0].shape[1]
     tail = np.ones(width)
     if n < 2 or chains < 2:
         return tail
     for begin in range(0, width, _CHUNK):
         chunk = slice(begin, begin + _CHUNK)
-        batches = np.stack([recorder.path[:n, chunk] for recorder in sums.recorders])
+        batches = np.stack([rows[:n, chunk] for rows in columns])
         within = batches.var(axis=1, ddof=1).mean(axis=0)
         between = n * batches.mean(axis=1).var(axis=0, ddof=1)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,54 +1,52 @@
-"""The result of a run."""
+"""The result of a run, whatever was sampled."""
 
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._validation import check_count
-from bouncy.recorders.pairs import NoPairs
-from bouncy.results import moments
 from bouncy.results.batches import Estimate, student_quantile
-from bouncy.results.diagnostics import diagnose
-from bouncy.results.summary import summary_text
-from bouncy.run.chain import Chain
+from bouncy.results.moments import Sums
 from bouncy.run.workers import run_chains
-from bouncy.samplers.contract import Sampler
-from bouncy.targets.contract import Target, TargetError
+from bouncy.targets.contract import TargetError
 
 if TYPE_CHECKING:
     import xarray
 
 
-class Run:
-    """Chains of a sampler on a target, and what they found.
+class Run(ABC):
+    """Chains of a sampler on a target, and what they found: what runs on all kinds of targets have in common.
 
     Attributes
     ----------
-    draws : ndarray of int8, shape (chain, draw, d)
-        States on a regular grid of the clock's time; no draws with `keep="means"`.
-    log_prob, magnetisation : ndarray, shape (chain, draw)
-        Unnormalised log p(s) and the mean spin of each draw; kept even when the states are not.
+    draws : ndarray, shape (chain, draw, d)
+        States on a regular grid of the sampler's time; no draws with `keep="means"`.
+    log_prob : ndarray, shape (chain, draw)
+        Unnormalised log-probability of each draw; kept even when the states are not.
     mean, mean_se : ndarray, shape (d,)
-        E[s_i] from the conditional means recorded at the end of each sweep, and its standard error.
-    path_mean, path_mean_se : ndarray, shape (d,)
-        E[s_i] as plain time average over the whole path, and its standard error.
-    pair_mean, pair_mean_se : ndarray, shape (d, d), or csr_array
-        E[s_i s_j] as average of (s_i t_j + s_j t_i)/2, t the conditional means. With `pairs="edges"` a sparse array
-        with an entry for each pair that interacts.
-    path_pair_mean, path_pair_mean_se
-        E[s_i s_j] as plain time average over the whole path.
+        Expectations and their standard errors, from the whole path.
+    parameters : dict
+        What was updated beside the target (`bouncy.Within`), each of shape (chain, draw, ...).
     diagnostics : dict
         Counts, effective sample sizes, R-hat, z-scores of the event rates, and warnings in plain words.
     seed : int or SeedSequence
         What to pass as `seed` to get the same bytes again.
     """
 
-    def __init__(self, target: Target, sampler: Sampler, chains: list[Chain], options: dict[str, Any]) -> None:
+    # Estimates that `interval` knows, and all that is computed from the chains and kept.
+    _estimates: ClassVar[tuple[str, ...]]
+    _computed: ClassVar[tuple[str, ...]]
+
+    draws: NDArray[Any]
+    log_prob: NDArray[np.float64]
+
+    def __init__(self, target: Any, sampler: Any, chains: list[Any], options: dict[str, Any]) -> None:
         self.target = target
         self.sampler = sampler
         self.seed = options["seed"]
@@ -60,12 +58,33 @@ class Run:
         self._progress = options["progress"]
         self._chains = chains
         self._warmup_seconds = sum(chain.cpu_seconds for chain in chains)
-        d, n = target.d, len(chains)
-        self.draws = np.empty((n, 0, d), np.int8)
-        self.log_prob = np.empty((n, 0))
-        self.magnetisation = np.empty((n, 0))
+        self.parameters: dict[str, NDArray[np.float64]] = {}
+        for name, trace in self._new_traces(0).items():
+            setattr(self, name, trace)
+        self._hand_out_parameters(0)
 
-    def extend(self, draws: int) -> Run:
+    @abstractmethod
+    def _new_traces(self, draws: int) -> dict[str, NDArray[Any]]:
+        """Return arrays of zeros, (chain, draw, ...), for what is kept of each draw, by name."""
+
+    @property
+    @abstractmethod
+    def _mean(self) -> Estimate:
+        """The estimate that `mean` is, whose batches all estimates share."""
+
+    @abstractmethod
+    def _diagnose(self) -> dict[str, Any]:
+        """Return the diagnostics."""
+
+    @abstractmethod
+    def _summary(self) -> str:
+        """Return a table that a person can read."""
+
+    @abstractmethod
+    def _to_arviz(self) -> xarray.DataTree:
+        """Return the draws in the layout of ArviZ."""
+
+    def extend(self, draws: int) -> Self:
         """Continue the same chains for more draws, in place, and return the run.
 
         The result has the same bytes as that of one run of the total length. A run that is interrupted while it is
@@ -73,7 +92,7 @@ class Run:
         """
         draws = check_count("draws", draws)
         before = [chain.state() for chain in self._chains]
-        kept = self.draws, self.log_prob, self.magnetisation
+        kept, parameters = self._traces(), dict(self.parameters)
         try:
             self.take(draws)
         except BaseException as error:
@@ -81,8 +100,7 @@ class Run:
                 error.run = None  # its chains are about to go back
             for chain, state in zip(self._chains, before, strict=True):
                 chain.restore(state)
-            self.draws, self.log_prob, self.magnetisation = kept
-            self._hand_out()
+            self._keep_traces(kept, parameters)
             raise
         return self
 
@@ -97,75 +115,64 @@ class Run:
             errors[0].run = self._without({error.chain for error in errors})
             raise errors[0]
 
-    def _without(self, numbers: set[int | None]) -> Run | None:
+    def _without(self, numbers: set[int | None]) -> Self | None:
         """Return a run of the chains with other numbers, or None where there is none."""
         left = [k for k, chain in enumerate(self._chains) if chain.number not in numbers]
         if not left:
             return None
-        run = Run(self.target, self.sampler, [self._chains[k] for k in left], self._options)
+        run = type(self)(self.target, self.sampler, [self._chains[k] for k in left], self._options)
         run._warmup_seconds = self._warmup_seconds * len(left) / len(self._chains)
-        run.draws, run.log_prob, run.magnetisation = self.draws[left], self.log_prob[left], self.magnetisation[left]
-        run._hand_out()
+        traces = {name: trace[left] for name, trace in self._traces().items()}
+        run._keep_traces(traces, {name: trace[left] for name, trace in self.parameters.items()})
         return run
+
+    def _traces(self) -> dict[str, NDArray[Any]]:
+        return {name: getattr(self, name) for name in self._new_traces(0)}
+
+    def _keep_traces(self, traces: dict[str, NDArray[Any]], parameters: dict[str, NDArray[np.float64]]) -> None:
+        for name, trace in traces.items():
+            setattr(self, name, trace)
+        self.parameters = parameters
+        self._hand_out()
 
     def _allocate(self, more: int) -> None:
         """Make room for more draws and tell the recorders."""
-        n = len(self._chains)
-        if self._keep == "draws":
-            self.draws = np.concatenate([self.draws, np.zeros((n, more, self.target.d), np.int8)], axis=1)
-        self.log_prob = np.concatenate([self.log_prob, np.zeros((n, more))], axis=1)
-        self.magnetisation = np.concatenate([self.magnetisation, np.zeros((n, more))], axis=1)
+        for name, room in self._new_traces(more).items():
+            setattr(self, name, np.concatenate([getattr(self, name), room], axis=1))
+        self._hand_out_parameters(more)
         self._hand_out()
 
     def _hand_out(self) -> None:
         for k, chain in enumerate(self._chains):
-            chain.recorder = chain.recorder._replace(
-                draws=self.draws[k], log_prob=self.log_prob[k], magnetisation=self.magnetisation[k]
-            )
+            chain.recorder = chain.recorder._replace(**{name: trace[k] for name, trace in self._traces().items()})
+            chain.hand_parameters({name: trace[k] for name, trace in self.parameters.items()})
+
+    def _hand_out_parameters(self, more: int) -> None:
+        """Make room for what is updated beside the target."""
+        for name, shape in self._chains[0].parameter_shapes().items():
+            room = np.zeros((len(self._chains), more, *shape))
+            known = self.parameters.get(name, room[:, :0])
+            self.parameters[name] = np.concatenate([known, room], axis=1)
 
     def _forget(self) -> None:
         """Drop everything that was computed from a shorter run."""
-        for name in ("_sums", "_mean", "_path_mean", "_pair_mean", "_path_pair_mean", "diagnostics"):
+        for name in ("_sums", "diagnostics", *self._computed):
             self.__dict__.pop(name, None)
 
     @property
     def sweeps_per_draw(self) -> int:
         """Sweeps from one draw to the next."""
-        return self.thin * self.sampler.stride
+        stride: int = self.sampler.stride
+        return self.thin * stride
 
     @property
     def sampling_seconds(self) -> float:
         """CPU seconds of all chains in compiled code after warm-up, without compilation."""
-        return sum(chain.cpu_seconds for chain in self._chains) - self._warmup_seconds
+        return float(sum(chain.cpu_seconds for chain in self._chains) - self._warmup_seconds)
 
     @cached_property
-    def _sums(self) -> moments.Sums:
-        return moments.read_sums(self._chains)
-
-    @cached_property
-    def _mean(self) -> Estimate:
-        return moments.spin_means(self._sums)
-
-    @cached_property
-    def _path_mean(self) -> Estimate:
-        return moments.spin_path_means(self._sums)
-
-    @cached_property
-    def _pair_mean(self) -> tuple[moments.Matrix, moments.Matrix]:
-        self._require_pairs()
-        return moments.pair_means(self._sums)
-
-    @cached_property
-    def _path_pair_mean(self) -> tuple[moments.Matrix, moments.Matrix]:
-        self._require_pairs()
-        return moments.pair_path_means(self._sums)
-
-    def _require_pairs(self) -> None:
-        if isinstance(self._chains[0].recorder.pairs, NoPairs):
-            raise AttributeError(
-                f"pair means were not recorded (d = {self.target.d}); sample again with pairs='all', which costs O(d) "
-                "per flip and a few d x d matrices, or with pairs='edges' for the pairs that interact"
-            )
+    def _sums(self) -> Sums:
+        return Sums.of(self._chains)
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -175,54 +182,34 @@ class Run:
     def mean_se(self) -> NDArray[np.float64]:
         return self._mean.standard_error
 
-    @property
-    def path_mean(self) -> NDArray[np.float64]:
-        return self._path_mean.mean
+    def interval(self, name: str = "mean", level: float = 0.95) -> tuple[Any, Any]:
+        """Return the ends of the confidence intervals of a level, by the Student quantile of the batches.
 
-    @property
-    def path_mean_se(self) -> NDArray[np.float64]:
-        return self._path_mean.standard_error
-
-    @property
-    def pair_mean(self) -> moments.Matrix:
-        return self._pair_mean[0]
-
-    @property
-    def pair_mean_se(self) -> moments.Matrix:
-        return self._pair_mean[1]
-
-    @property
-    def path_pair_mean(self) -> moments.Matrix:
-        return self._path_pair_mean[0]
-
-    @property
-    def path_pair_mean_se(self) -> moments.Matrix:
-        return self._path_pair_mean[1]
-
-    def interval(
-        self, name: Literal["mean", "path_mean", "pair_mean", "path_pair_mean"] = "mean", level: float = 0.95
-    ) -> tuple[moments.Matrix, moments.Matrix]:
-        """Return the ends of the confidence intervals of a level, by the Student quantile of the batches."""
-        if name not in ("mean", "path_mean", "pair_mean", "path_pair_mean"):
-            raise ValueError(f"name is {name!r}; expected mean, path_mean, pair_mean or path_pair_mean")
+        Parameters
+        ----------
+        name : str
+            An estimate of this run that has a standard error, such as "mean".
+        level : float
+            Probability that an interval covers the truth.
+        """
+        if name not in self._estimates:
+            raise ValueError(f"name is {name!r}; expected one of: {', '.join(self._estimates)}")
         half = student_quantile(level, self._mean.degrees_of_freedom) * getattr(self, f"{name}_se")
         return getattr(self, name) - half, getattr(self, name) + half
 
     @cached_property
     def diagnostics(self) -> dict[str, Any]:
-        return diagnose(self, self._sums)
+        return self._diagnose()
 
     def summary(self) -> None:
         """Print a table of means, error bars and diagnostics."""
-        print(summary_text(self))
+        print(self._summary())
 
     def to_arviz(self) -> xarray.DataTree:
         """Return the draws as a tree of labelled arrays in the layout of ArviZ; needs the extra `arviz`."""
-        from bouncy.results.arviz import to_datatree
+        return self._to_arviz()
 
-        return to_datatree(self)
-
-    def __copy__(self) -> Run:
+    def __copy__(self) -> Self:
         """Return an independent run: two that shared their chains could not both be extended."""
         return copy.deepcopy(self)
 

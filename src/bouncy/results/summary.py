@@ -9,40 +9,56 @@ import numpy as np
 
 if TYPE_CHECKING:
     from bouncy.results.run import Run
+    from bouncy.results.spins import SpinRun
 
 _LABEL = 24
 # Sites shown when there are more than fit on a screen.
 _SHOWN = 20
 
 
-def summary_text(run: Run) -> str:
+def summary_text(run: SpinRun) -> str:
     """Return a table of means with their error bars, and the diagnostics."""
-    report = run.diagnostics
-    chains, draws = run.log_prob.shape
-    seconds = report["sampling_seconds"]
-    rate = report["hits"] / seconds if seconds > 0 else 0.0
-    sites = _sites(run)
-    names = _names(run.target.labels, sites)
+    sites = chosen_sites(run)
+    names = short_names(run.target.labels, sites)
     width = max(8, *map(len, names))
     lines = [
-        f"{run.sampler.name} on {run.target!r}",
-        f"{chains} chains x {draws} draws, {_sweeps(run.sweeps_per_draw)} apart, after {_sweeps(run.warmup)} of "
-        f"warm-up; {seconds:.2f} s CPU, {rate / 1e6:.1f} million attempted flips per second",
-        "",
+        *head_lines(run, "attempted flips", run.diagnostics["hits"]),
         f"{'site':>{width}} {'mean':>9} {'se':>9} {'ess':>8} {'rhat':>7}",
     ]
     lines += [f"{name:>{width}} {_site_row(run, i)}" for name, i in zip(names, sites, strict=True)]
+    lines += more_sites(run, width, "sites")
+    return "\n".join([*lines, "", *diagnostics_lines(run, _events(run.diagnostics), _rates(run))])
+
+
+def head_lines(run: Run, what: str, events: int) -> list[str]:
+    """Return what a summary begins with: what was run, for how long, and how many events of a kind per second."""
+    chains, draws = run.log_prob.shape
+    seconds = run.diagnostics["sampling_seconds"]
+    rate = events / seconds if seconds > 0 else 0.0
+    return [
+        f"{run.sampler.name} on {run.target!r}",
+        f"{chains} chains x {draws} draws, {_sweeps(run.sweeps_per_draw)} apart, after {_sweeps(run.warmup)} of "
+        f"warm-up; {seconds:.2f} s CPU, {rate / 1e6:.1f} million {what} per second",
+        "",
+    ]
+
+
+def more_sites(run: Run, width: int, what: str) -> list[str]:
+    """Return a line that says how many sites are not shown, if there are any."""
     hidden = run.target.d - min(run.target.d, _SHOWN)
-    if hidden:
-        lines.append(f"{'...':>{width}} {hidden} more sites; these have the largest standard errors")
-    lines.append("")
+    return [f"{'...':>{width}} {hidden} more {what}; these have the largest standard errors"] if hidden else []
+
+
+def diagnostics_lines(run: Run, events: str, rates: str) -> list[str]:
+    """Return what a summary ends with: effective sample sizes, events, rates and warnings."""
+    report, lines = run.diagnostics, []
     for name in ("energy", "magnetisation", "worst_site", "median_site"):
         if name in report["ess"]:
-            lines.append(f"{name.replace('_', ' '):>14}: ess {_number(report['ess'][name], '.0f')}, "
-                         f"rhat {_number(report['rhat'][name], '.4f')}")  # fmt: skip
-    lines += [f"{'events':>14}: {_events(report)}", f"{'clock':>14}: {_rates(run)}"]
-    lines += [f"{'warning':>14}: {text}" for text in report["warnings"]]
-    return "\n".join(lines)
+            lines.append(f"{name.replace('_', ' '):>14}: ess {show_number(report['ess'][name], '.0f')}, "
+                         f"rhat {show_number(report['rhat'][name], '.4f')}")  # fmt: skip
+    lines.append(f"{'events':>14}: {events}")
+    lines += [f"{'clock':>14}: {rates}"] if rates else []
+    return lines + [f"{'warning':>14}: {text}" for text in report["warnings"]]
 
 
 def _sweeps(n: int) -> str:
@@ -57,25 +73,25 @@ def _events(report: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _rates(run: Run) -> str:
+def _rates(run: SpinRun) -> str:
     """Return the scores of the rates that the clock has."""
     report = run.diagnostics
-    text = f"hit rate z = {_number(report['hit_rate_z'], '+.2f')}"
+    text = f"hit rate z = {show_number(report['hit_rate_z'], '+.2f')}"
     if run.sampler.clock.bounce_rate(run.target.d) > 0.0:
-        text += f", bounce rate z = {_number(report['bounce_rate_z'], '+.2f')}"
+        text += f", bounce rate z = {show_number(report['bounce_rate_z'], '+.2f')}"
     return text
 
 
-def _sites(run: Run) -> list[int]:
+def chosen_sites(run: Run) -> list[int]:
     """Return the sites to show: all, or those with the largest standard errors, in order."""
     if run.target.d <= _SHOWN:
         return list(range(run.target.d))
     return sorted(int(i) for i in np.argsort(-np.nan_to_num(run.mean_se), kind="stable")[:_SHOWN])
 
 
-def _site_row(run: Run, i: int) -> str:
+def _site_row(run: SpinRun, i: int) -> str:
     ess, rhat = run.diagnostics["ess"].get("sites"), run.diagnostics["rhat"].get("sites")
-    columns = f"{run.mean[i]:>+9.4f} {_number(run.mean_se[i], '.2g'):>9}"
+    columns = f"{run.mean[i]:>+9.4f} {show_number(run.mean_se[i], '.2g'):>9}"
     if ess is None:
         return f"{columns} {'-':>8} {'-':>7}"
     if ess.mask[i]:
@@ -83,13 +99,13 @@ def _site_row(run: Run, i: int) -> str:
     return f"{columns} {ess[i]:>8.0f} {rhat[i]:>7.3f}"
 
 
-def _names(labels: Sequence[Hashable], sites: list[int]) -> list[str]:
+def short_names(labels: Sequence[Hashable], sites: list[int]) -> list[str]:
     """Return what sites are called, shortened to what fits a column."""
     texts = [str(labels[i]) for i in sites]
     return [text if len(text) <= _LABEL else text[: _LABEL - 1] + "…" for text in texts]
 
 
-def _number(value: float | str, form: str) -> str:
+def show_number(value: float | str, form: str) -> str:
     """Format a number; what could not be estimated has no number."""
     if isinstance(value, str):
         return value

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from bouncy._dispatch import state_arrays
 from bouncy.recorders.pairs import Pairs
-from bouncy.recorders.recorder import CLOSED, new_recorder
+from bouncy.recorders.recorder import new_recorder, write_open_batch
+from bouncy.run.contract import AnyChain
 from bouncy.run.kernel import BUFFER, advance, settle
 from bouncy.samplers.contract import Sampler
 from bouncy.targets.contract import Target, TargetError, raise_failure, shown
@@ -19,7 +20,7 @@ from bouncy.targets.contract import Target, TargetError, raise_failure, shown
 _STARTS = 1000
 
 
-class Chain:
+class Chain(AnyChain):
     """A chain of a sampler on a target.
 
     Parameters
@@ -47,7 +48,7 @@ class Chain:
         pairs: Pairs,
         number: int = 0,
     ) -> None:
-        self.number = number
+        super().__init__(number)
         start_seed, sampler_seed = seed.spawn(2)
         self.view = target.view()
         self.s = _random_start(target, self.view, start_seed) if start is None else _given_start(self.view, start)
@@ -55,13 +56,10 @@ class Chain:
         self.sweep_time = sampler.sweep_time(target.d)
         self.recorder = new_recorder(target.d, slots, thin * sampler.stride, pairs)
         self.flips_since_resync = np.zeros(1, np.int64)
-        self.cpu_seconds = 0.0
-        self.sweeps = 0
         self._times = np.empty(BUFFER)
         self._sites = np.empty(BUFFER, np.int32)
 
     def compile(self) -> None:
-        """Have the kernel compiled, or loaded from the cache, before any time is taken."""
         self._call(0)
 
     def advance(self, sweeps: int) -> None:
@@ -72,8 +70,7 @@ class Chain:
         before = time.thread_time()
         if self._call(sweeps):
             self._raise_failure()
-        self.cpu_seconds += time.thread_time() - before
-        self.sweeps += sweeps
+        self.timed(before, sweeps)
 
     def stop(self) -> None:
         """Have a target that may be slow stop in the middle of a sweep, after which the chain cannot go on."""
@@ -94,24 +91,10 @@ class Chain:
         )  # fmt: skip
         return stopped
 
-    def events(self) -> NDArray[np.int64]:
-        """Return the numbers of hits, flips, bounces and refreshments since the recorder was new, shape (4,)."""
-        closed = self.recorder.events[: self.recorder.tally[CLOSED]].sum(axis=0)
-        totals: NDArray[np.int64] = np.rint(closed + self.recorder.open_events).astype(np.int64)
-        return totals
+    def write_open_batch(self) -> None:
+        write_open_batch(self.recorder, self.s)
 
-    def state(self) -> dict[str, Any]:
-        """Return a copy of everything that the rest of the run depends on."""
-        arrays = self._arrays()
-        return {"arrays": [a.copy() for a in arrays], "cpu_seconds": self.cpu_seconds, "sweeps": self.sweeps}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go back to a state that was copied before, in place."""
-        for array, copy in zip(self._arrays(), state["arrays"], strict=True):
-            array[...] = copy
-        self.cpu_seconds, self.sweeps = state["cpu_seconds"], state["sweeps"]
-
-    def _arrays(self) -> list[NDArray[Any]]:
+    def arrays(self) -> list[NDArray[Any]]:
         return [self.s, self.flips_since_resync, *state_arrays(self.clock, self.toll, self.view, self.recorder)]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from bouncy.run.chain import Chain
+from bouncy.run.contract import AnyChain
 from bouncy.targets.contract import TargetError
 
 # Seconds that a kernel may run before it returns to Python, which looks whether to stop.
@@ -20,7 +20,7 @@ _SLICE = 0.1
 
 
 def run_chains(
-    chains: Sequence[Chain], sweeps: int, threads: int | None, progress: bool | None, label: str
+    chains: Sequence[AnyChain], sweeps: int, threads: int | None, progress: bool | None, label: str
 ) -> list[TargetError]:
     """Advance every chain by the same number of sweeps, and return what some of them failed with.
 
@@ -50,7 +50,7 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _run_to(chain: Chain, end: int, stop: threading.Event) -> TargetError | None:
+def _run_to(chain: AnyChain, end: int, stop: threading.Event) -> TargetError | None:
     """Advance a chain in slices that last about as long as they should; return what its target failed with."""
     slice_sweeps = 1
     while chain.sweeps < end and not stop.is_set():
@@ -66,7 +66,7 @@ def _run_to(chain: Chain, end: int, stop: threading.Event) -> TargetError | None
     return None
 
 
-def _watch(jobs: Sequence[Future[Any]], chains: Sequence[Chain], bar: tqdm, begin: int) -> None:
+def _watch(jobs: Sequence[Future[Any]], chains: Sequence[AnyChain], bar: tqdm, begin: int) -> None:
     pending = set(jobs)
     while pending:
         done, pending = wait(pending, timeout=0.1, return_when=FIRST_EXCEPTION)

@@ -24,6 +24,10 @@ from bouncy._validation import check_nonnegative, check_spins
 if TYPE_CHECKING:
     from bouncy.results.spins import SpinRun
 
+    _Base = Samplable[SpinRun]
+else:
+    _Base = Samplable
+
 # Spins shown in an error; all of them are in its attribute `state`.
 _SHOWN = 64
 
@@ -72,7 +76,7 @@ def shown(s: NDArray[np.int8]) -> str:
     return f"{str(s[:_SHOWN].tolist())[:-1]}, ...] ({s.size} spins)"
 
 
-class Target(Samplable["SpinRun"], ABC):
+class Target(_Base, ABC):
     """A distribution p(s) over s in {-1, +1}^d, known up to a constant. A target never changes.
 
     Attributes

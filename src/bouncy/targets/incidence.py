@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from bouncy._validation import check_count
 from bouncy._samplable import check_labels
+from bouncy._validation import check_count
 
 # Pairs beyond which a pattern of them is not worth its memory.
 _MAX_PAIRS = 2**24

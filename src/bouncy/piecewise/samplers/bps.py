@@ -68,6 +68,9 @@ class BPS(PathSampler):
     def name(self) -> str:
         return "bps"
 
+    def rates(self, target: PiecewiseTarget) -> tuple[float | None, float | None]:
+        return target.rates
+
     def start(self, target: PiecewiseTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence) -> Any:
         """Return a particle with a velocity that is uniform on the sphere."""
         velocity_seed, path_seed, toll_seed = seed.spawn(3)

@@ -1,0 +1,103 @@
+"""Probabilities of intervals and quantiles, from the time that a path spent in bins and cells.
+
+Time in a bin is an exact integral over the path, so that the distribution function is exact at the ends of the bins. In
+between it is a monotone cubic through them (PCHIP). Values that stand for a whole cell (zero in spike and slab, spins)
+are point masses and no matter of interpolation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A value of one coordinate with a probability of its own."""
+
+    value: float
+    mass: float
+
+
+class Occupancy:
+    """The distribution of one coordinate.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the bins; equal where the coordinate has none.
+    bins : ndarray, shape (BINS + 2,)
+        Probability below the bins, in each of them, and above.
+    atoms : list of Atom
+        Point masses.
+    """
+
+    def __init__(self, low: float, high: float, bins: Array, atoms: list[Atom]) -> None:
+        self.low, self.high = low, high
+        self._atoms = sorted(atoms, key=lambda atom: atom.value)
+        self._edges = np.linspace(low, high, bins.size - 1)
+        self._bins = bins
+        self._below = np.cumsum(bins[:-1])
+        self._has_bins = high > low and bins.sum() > 0.0
+        self._smooth: Callable[..., Any] = (
+            PchipInterpolator(self._edges, self._below) if self._has_bins else np.zeros_like
+        )
+
+    def below(self, x: float, inclusive: bool) -> float:
+        """Return the probability of values below x, x itself included or not; NaN where the bins do not reach."""
+        atoms = sum(atom.mass for atom in self._atoms if atom.value < x or (inclusive and atom.value == x))
+        return atoms + self._continuous(x)
+
+    def _continuous(self, x: float) -> float:
+        if not self._has_bins:
+            return 0.0
+        if x < self.low:
+            return 0.0 if self._bins[0] == 0.0 or x == -np.inf else np.nan
+        if x > self.high:
+            return float(self._bins.sum()) if self._bins[-1] == 0.0 or x == np.inf else np.nan
+        return float(self._smooth(x))
+
+    def density(self, x: float) -> float:
+        """Return the density of the continuous part at x."""
+        if not self._has_bins or not self.low <= x <= self.high:
+            return 0.0
+        return max(float(self._smooth(x, 1)), 0.0)
+
+    def quantile(self, q: float) -> tuple[float, bool]:
+        """Return the smallest x with probability q at or below it, and whether it is a point mass.
+
+        NaN where it lies beyond the bins.
+        """
+        for atom in self._atoms:
+            if self.below(atom.value, False) < q <= self.below(atom.value, True):
+                return atom.value, True
+        if not self._has_bins:
+            return np.nan, False
+        if self.below(self.low, True) > q or self.below(self.high, True) < q:
+            return np.nan, False
+        low, high = self.low, self.high
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.below(middle, True) < q else (low, middle)
+        return high, False
+
+
+def share_of_bins(low: Array, high: Array, lower: Array, upper: Array, bins: int) -> Array:
+    """Return the share of each bin, (d, bins + 2), that lies between lower and upper, all (d,)."""
+    width = np.where(high > low, (high - low) / bins, 1.0)
+    edges = low[:, None] + width[:, None] * np.arange(bins + 1)
+    left = np.concatenate([np.full((low.size, 1), -np.inf), edges], axis=1)
+    right = np.concatenate([edges, np.full((low.size, 1), np.inf)], axis=1)
+    inside = np.minimum(right, upper[:, None]) - np.maximum(left, lower[:, None])
+    with np.errstate(invalid="ignore"):
+        share = np.where(np.isfinite(right - left), np.clip(inside / width[:, None], 0.0, 1.0), 0.0)
+    share[:, 0] = lower == -np.inf
+    share[:, -1] = upper == np.inf
+    return share
