@@ -9,8 +9,17 @@ if TYPE_CHECKING:
     from bouncy._sample import NoFlipWarning, sample
     from bouncy.enumeration import Exact, exact, states
     from bouncy.formats.files import ModelFileError, load_model, save_model
+    from bouncy.piecewise.contract import PiecewiseTarget
+    from bouncy.piecewise.targets.bayesian_lasso import BayesianLasso
+    from bouncy.piecewise.targets.gaussian import Gaussian
+    from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian
+    from bouncy.piecewise.targets.spike_slab import SpikeSlab
+    from bouncy.piecewise.targets.truncated_gaussian import TruncatedGaussian
     from bouncy.results.inclusion import InclusionTable
+    from bouncy.results.paths import PathRun
     from bouncy.results.run import Run
+    from bouncy.results.spins import SpinRun
+    from bouncy.run.within import Within
     from bouncy.samplers.bps import BPS
     from bouncy.samplers.contract import NotErgodicWarning, Sampler
     from bouncy.samplers.gibbs import Gibbs
@@ -30,22 +39,31 @@ __all__ = [
     "HMC",
     "MRF",
     "RBM",
+    "BayesianLasso",
     "Custom",
     "Exact",
     "FactorGraph",
+    "Gaussian",
     "Gibbs",
     "InclusionTable",
     "Metropolis",
+    "MixedBinaryGaussian",
     "ModelFileError",
     "NoFlipWarning",
     "NotErgodicWarning",
+    "PathRun",
+    "PiecewiseTarget",
     "Polynomial",
     "Run",
     "Sampler",
     "SlowTargetWarning",
+    "SpikeSlab",
+    "SpinRun",
     "Target",
     "TargetError",
+    "TruncatedGaussian",
     "VariableSelection",
+    "Within",
     "__version__",
     "exact",
     "load_model",
@@ -56,25 +74,34 @@ __all__ = [
 
 _HOME = {
     "BPS": "bouncy.samplers.bps",
+    "BayesianLasso": "bouncy.piecewise.targets.bayesian_lasso",
     "Custom": "bouncy.targets.custom",
     "Exact": "bouncy.enumeration",
     "FactorGraph": "bouncy.targets.factor_graph",
+    "Gaussian": "bouncy.piecewise.targets.gaussian",
     "Gibbs": "bouncy.samplers.gibbs",
     "HMC": "bouncy.samplers.hmc",
     "InclusionTable": "bouncy.results.inclusion",
     "MRF": "bouncy.targets.mrf",
     "Metropolis": "bouncy.samplers.metropolis",
+    "MixedBinaryGaussian": "bouncy.piecewise.targets.mixed_binary_gaussian",
     "ModelFileError": "bouncy.formats.files",
     "NoFlipWarning": "bouncy._sample",
     "NotErgodicWarning": "bouncy.samplers.contract",
+    "PathRun": "bouncy.results.paths",
+    "PiecewiseTarget": "bouncy.piecewise.contract",
     "Polynomial": "bouncy.targets.polynomial",
     "RBM": "bouncy.targets.rbm",
     "Run": "bouncy.results.run",
     "Sampler": "bouncy.samplers.contract",
     "SlowTargetWarning": "bouncy.targets._functions",
+    "SpikeSlab": "bouncy.piecewise.targets.spike_slab",
+    "SpinRun": "bouncy.results.spins",
     "Target": "bouncy.targets.contract",
     "TargetError": "bouncy.targets.contract",
+    "TruncatedGaussian": "bouncy.piecewise.targets.truncated_gaussian",
     "VariableSelection": "bouncy.targets.variable_selection",
+    "Within": "bouncy.run.within",
     "exact": "bouncy.enumeration",
     "load_model": "bouncy.formats.files",
     "sample": "bouncy._sample",
@@ -82,7 +109,7 @@ _HOME = {
     "states": "bouncy.enumeration",
 }
 
-_MODULES = ("experiments", "piecewise", "plots", "testing")
+_MODULES = ("conjugate", "experiments", "piecewise", "plots", "testing")
 
 
 def __getattr__(name: str) -> Any:

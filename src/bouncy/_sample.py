@@ -17,7 +17,7 @@ from bouncy.results.paths import PathRun
 from bouncy.results.run import Run
 from bouncy.results.spins import SpinRun
 from bouncy.run.contract import AnyChain
-from bouncy.run.families import Family, Paths, family_of
+from bouncy.run.families import Family, family_of
 from bouncy.run.workers import run_chains
 from bouncy.samplers.contract import NotErgodicWarning, Sampler
 from bouncy.targets.contract import TargetError
@@ -125,7 +125,7 @@ def sample(
         for number, (child, start) in enumerate(zip(root.spawn(chains), starts, strict=True))
     ]
     pool, errors = _warm_up(family, pool, warmup, threads, progress)
-    run = (PathRun if isinstance(family, Paths) else SpinRun)(target, family.sampler, pool, options)
+    run = (PathRun if family.kind == "paths" else SpinRun)(target, family.sampler, pool, options)
     run.take(draws)
     if errors:
         errors[0].run = run

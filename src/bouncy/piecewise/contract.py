@@ -121,6 +121,10 @@ class PathSampler(ABC):
     def start(self, target: PiecewiseTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence) -> Any:
         """Return a motion for one chain that starts at the coordinates y, (d,), in the cells `row`, (d,)."""
 
+    def retarget(self, motion: Any, target: PiecewiseTarget) -> Any:
+        """Return the motion as it goes on from the same place on a target of the same cells, which has changed."""
+        return motion
+
     def rates(self, target: PiecewiseTarget) -> tuple[float | None, float | None]:
         """Return the expected wall hits and bounces per unit time on a target, where they are known."""
         return None, None

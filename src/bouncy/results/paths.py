@@ -215,8 +215,7 @@ class PathRun(Run):
         return value, np.where(np.isnan(value), np.nan, error)
 
     def _diagnose(self) -> dict[str, Any]:
-        hits, bounces = self.sampler.rates(self.target)
-        rates = Rates(hits, bounces)
+        rates = Rates(*self._chains[0].rates)
         report = diagnose(self, self._sums, rates, {"energy": self.log_prob}, _normal_scores)
         report["warnings"] = warnings_of(self, report)
         report["warnings"] += disagreements(disagreement(self._sums, lambda recorder: recorder.mean))

@@ -59,6 +59,21 @@ class Chain(AnyChain):
         self._times = np.empty(BUFFER)
         self._sites = np.empty(BUFFER, np.int32)
 
+    @property
+    def x(self) -> NDArray[np.int8]:
+        """The present spins, (d,), as a copy."""
+        return self.s.copy()
+
+    def retarget(self, target: Target) -> None:
+        """Go on from the same spins on another target of as many sites."""
+        if target.d != self.s.size:
+            raise ValueError(
+                f"the target has changed from {self.s.size} sites to {target.d}; expected as many as before"
+            )
+        self.view = target.view()
+        _settle_at(self.view, self.s)
+        self.flips_since_resync[:] = 0
+
     def compile(self) -> None:
         self._call(0)
 
@@ -120,7 +135,12 @@ def _random_start(target: Target, view: Any, seed: np.random.SeedSequence) -> ND
 
 def _given_start(view: Any, start: NDArray[np.int8]) -> NDArray[np.int8]:
     s = start.copy()
-    if settle(view, s) == -np.inf:
-        raise ValueError(f"initial must be a state of non-zero probability, got log p = -inf at s = {shown(s)}")
-    raise_failure(view)
+    _settle_at(view, s, "initial must be")
     return s
+
+
+def _settle_at(view: Any, s: NDArray[np.int8], expected: str = "expected") -> None:
+    """Have the caches of a view agree with s, and raise where s is impossible."""
+    if settle(view, s) == -np.inf:
+        raise ValueError(f"{expected} a state of non-zero probability, got log p = -inf at s = {shown(s)}")
+    raise_failure(view)

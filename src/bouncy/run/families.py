@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from bouncy.recorders.recorder import CLOSED, new_recorder
 from bouncy.run.chain import Chain
 from bouncy.run.contract import AnyChain
 from bouncy.run.particle import ParticleChain
+from bouncy.run.within import BlockChain, Within
 from bouncy.samplers import as_sampler
 from bouncy.samplers.contract import Sampler
 from bouncy.targets.contract import Target
@@ -45,6 +46,8 @@ class Family(ABC):
     slots, thin
         Batches of each chain, and draws of the sampler from one kept draw to the next.
     """
+
+    kind: Literal["spins", "paths"]
 
     def __init__(self, target: Any, sampler: Any, pairs: str, slots: int, thin: int) -> None:
         self.target = target
@@ -77,6 +80,7 @@ class Family(ABC):
 class Spins(Family):
     """Binary targets."""
 
+    kind = "spins"
     target: Target
     sampler: Sampler
 
@@ -115,6 +119,7 @@ class Spins(Family):
 class Paths(Family):
     """Continuous and mixed targets."""
 
+    kind = "paths"
     target: PiecewiseTarget
     sampler: PathSampler
 
@@ -181,12 +186,38 @@ class Paths(Family):
         return np.maximum(low, least), np.minimum(high, most)
 
 
+class Blocks(Family):
+    """Schemes in which a target of another family is one block."""
+
+    def __init__(self, scheme: Within[Any], block: Family) -> None:
+        self._scheme, self._block = scheme, block
+        self.target, self.sampler, self.kind = scheme, block.sampler, block.kind
+
+    def _as_sampler(self, sampler: Any) -> Any:
+        return self._block._as_sampler(sampler)
+
+    def warmup_sweeps(self, draws: int) -> int:
+        return self._block.warmup_sweeps(draws)
+
+    def starts(self, initial: ArrayLike | None, chains: int) -> list[Any]:
+        return self._block.starts(initial, chains)
+
+    def new_chain(self, seed: np.random.SeedSequence, start: Any, number: int) -> AnyChain:
+        block_seed, update_seed = seed.spawn(2)
+        return BlockChain(self._scheme, self._block.new_chain(block_seed, start, number), update_seed)
+
+    def record(self, chains: Sequence[Any]) -> None:
+        self._block.record(chains)
+
+
 def family_of(target: Any, sampler: Any, pairs: str, slots: int, thin: int) -> Family:
     """Return the family that a target belongs to."""
     if isinstance(target, Target):
         return Spins(target, sampler, pairs, slots, thin)
     if isinstance(target, PiecewiseTarget):
         return Paths(target, sampler, pairs, slots, thin)
+    if isinstance(target, Within):
+        return Blocks(target, family_of(target.first, sampler, pairs, slots, thin))
     raise TypeError(f"target must be a bouncy target such as bouncy.MRF(M, r), got {type(target).__name__}")
 
 

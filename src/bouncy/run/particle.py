@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bouncy._dispatch import state_arrays
 from bouncy.piecewise.contract import PathSampler, PiecewiseTarget
 from bouncy.piecewise.motion import advance, prepare
+from bouncy.piecewise.potential import new_view
 from bouncy.piecewise.products import Products
 from bouncy.piecewise.recorder import PathRecorder, new_path_recorder, write_open_batch
 from bouncy.run.contract import AnyChain
@@ -49,10 +50,12 @@ class ParticleChain(AnyChain):
             rows = cells.locate(y)
         else:
             y, rows = cells.coordinates(start)
-        self.scale = target.scale
+        self._sampler = sampler
+        self._cells, self._scale = cells, target.scale
         self.view = target.view()
         self.motion = sampler.start(target, y, rows, sampler_seed)
         self.sweep_time = sampler.sweep_time(target.d)
+        self.rates = sampler.rates(target)
         prepare(self.motion, self.view)
 
     @property
@@ -69,7 +72,16 @@ class ParticleChain(AnyChain):
 
     def retarget(self, target: PiecewiseTarget) -> None:
         """Go on from the same place on a target of the same cells, whose potential has changed."""
-        self.view = target.view()
+        cells = target.potential.cells
+        for name in ("first", "lower", "upper", "slope", "shift"):
+            if not np.array_equal(getattr(cells, name), getattr(self._cells, name)):
+                raise ValueError(
+                    f"the {name} of the target's cells has changed between two visits; expected the same cells, as the "
+                    "method `given` of a target keeps them"
+                )
+        self.view = new_view(target.potential, self._scale)
+        self.motion = self._sampler.retarget(self.motion, target)
+        self.rates = None, None
         prepare(self.motion, self.view)
 
     def compile(self) -> None:
