@@ -28,7 +28,7 @@ from bouncy.piecewise.coupling import add_columns, diagonal, multiply
 from bouncy.piecewise.events import climbed, time_to_spend
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_leg, products_wall
-from bouncy.piecewise.recorder import end_sweep, record_piece
+from bouncy.piecewise.recorder import begin_sweep, end_sweep, leave_cells, record_crossing, record_leg, record_wall
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.tolls.budget import Budget
 from bouncy.tolls.contract import pay
@@ -187,6 +187,7 @@ def _next_wall(flight):  # type: ignore[no-untyped-def]
 def _sweep(flight, view, recorder, sweep_time):  # type: ignore[no-untyped-def]
     leg, events = flight.leg, recorder.open_events
     remaining = sweep_time
+    begin_sweep(recorder, flight.p, flight.slope)
     while remaining > 0.0:
         t = leg[T]
         place, t_wall = _next_wall(flight)
@@ -215,6 +216,7 @@ def _sweep(flight, view, recorder, sweep_time):  # type: ignore[no-untyped-def]
             remaining -= t_leg
             leg[T_REFRESH] -= t_leg
             _start_leg(flight, view)
+    leave_cells(recorder, flight.row)
     end_sweep(recorder, flight.p, -_energy(flight, view))
 
 
@@ -237,9 +239,7 @@ def _meet_wall(flight, view, recorder, place, t):  # type: ignore[no-untyped-def
     tilt = flight.tilt[i] + flight.curvature[i] * wall
     bend = flight.curvature[i]
     f, Q, A = flight.F[i] + flight.Q[i] * t, flight.Q[i], diagonal(view.coupling, i)
-    since = recorder.since[i]
-    record_piece(recorder, i, row, flight.slope[i], flight.p[i] + u * since, flight.p[i] + u * t, t - since)
-    recorder.since[i] = t
+    record_wall(recorder, i, flight.p[i], u, t)
     passed, dx = False, 0.0
     if view.first[i] <= other < view.first[i + 1]:
         sign, edge = (1.0, row) if v > 0.0 else (-1.0, other)
@@ -257,6 +257,8 @@ def _meet_wall(flight, view, recorder, place, t):  # type: ignore[no-untyped-def
     v_new = flight.v[i]
     u_new = flight.slope[i] * v_new
     p_new = flight.slope[i] * wall + flight.shift[i] - u_new * t
+    if passed:
+        record_crossing(recorder, i, row, p_new + u_new * t, flight.slope[i], t)
     products_wall(recorder.products, flight.p, flight.u, i, t, p_new, u_new)
     flight.y[i] = wall - v_new * t
     flight.p[i], flight.u[i] = p_new, u_new
@@ -291,10 +293,7 @@ def _finish_leg(flight, recorder, t):  # type: ignore[no-untyped-def]
     """Account for all paths up to time t, and move y, p and F there."""
     y, v, p, u = flight.y, flight.v, flight.p, flight.u
     products_leg(recorder.products, p, u, t)
-    for i in range(y.size):
-        s = recorder.since[i]
-        record_piece(recorder, i, flight.row[i], flight.slope[i], p[i] + u[i] * s, p[i] + u[i] * t, t - s)
-        recorder.since[i] = 0.0
+    record_leg(recorder, p, u, t)
     for i in range(y.size):
         # Rounding must not carry a coordinate beyond its cell.
         y[i] = min(max(y[i] + v[i] * t, flight.lower[i]), flight.upper[i])

@@ -22,11 +22,11 @@ from bouncy.recorders.recorder import CLOSED, DRAWN, LENGTH, OPEN, SINCE_DRAW, T
 Array = NDArray[np.float64]
 
 # Bins of each coordinate, beside one for all below and one for all above.
-BINS = 128
+BINS = 64
 
 
 @part("open_mean", "open_square", "open_cell", "open_bin", "open_events", "mean", "square", "cell", "bin", "events",
-      "since", "extremes", "tally")  # fmt: skip
+      "extremes", "tally")  # fmt: skip
 class PathRecorder(NamedTuple):
     """Integrals over the open batch, those of closed batches, and the draws."""
 
@@ -40,13 +40,21 @@ class PathRecorder(NamedTuple):
     cell: Array  # (slots, n)
     bin: Array  # (slots, d * (BINS + 2))
     events: Array  # (slots, 4)
-    since: Array  # (d,) leg time from which the path of each coordinate has not been accounted for
-    extremes: Array  # (2, d) lowest and highest value
+    extremes: Array  # (2, d) lowest and highest value at the ends of sweeps
     tally: NDArray[np.int64]  # (6,) as of the recorder of spins
     draws: Array  # (n, d)
     log_prob: Array  # (n,)
     low: Array  # (d,) lower end of the first bin
-    per_unit: Array  # (d,) bins per unit of x; zero where there are none
+    width: Array  # (d,) of each bin; zero where there are none
+    # Scratch of one sweep: its time when the leg began; since when, in leg time, the path of a coordinate has not been
+    # accounted for; when, in the time of the sweep, it entered its cell and its bin; which bin that is, and its ends.
+    clock: Array  # (1,)
+    since: Array  # (d,)
+    entered_cell: Array  # (d,)
+    entered_bin: Array  # (d,)
+    bin_index: NDArray[np.int64]  # (d,) -1 where there is none
+    bin_low: Array  # (d,)
+    bin_high: Array  # (d,)
     products: Products
 
 
@@ -68,60 +76,147 @@ def new_path_recorder(
         cell=np.zeros((slots, cells)),
         bin=np.zeros((slots, d * (BINS + 2))),
         events=np.zeros((slots, 4)),
-        since=np.zeros(d),
         extremes=np.repeat([[np.inf], [-np.inf]], d, axis=1),
         tally=tally,
         draws=np.empty((0, d)),
         log_prob=np.empty(0),
         low=low.copy(),
-        per_unit=np.where(high > low, BINS / np.where(high > low, high - low, 1.0), 0.0),
+        width=np.where(high > low, (high - low) / BINS, 0.0),
+        clock=np.zeros(1),
+        since=np.zeros(d),
+        entered_cell=np.zeros(d),
+        entered_bin=np.zeros(d),
+        bin_index=np.zeros(d, np.int64),
+        bin_low=np.zeros(d),
+        bin_high=np.zeros(d),
         products=products,
     )
 
 
 @helper
-def record_piece(recorder, i, row, slope, x0, x1, dt):  # type: ignore[no-untyped-def]
-    """Account for coordinate i, whose value went from x0 to x1 in the time dt, in the cell `row` of this slope."""
+def begin_sweep(recorder, x, slope):  # type: ignore[no-untyped-def]
+    """Note where each coordinate is; `slope`, (d,), is zero where its value stands for a whole cell."""
+    recorder.clock[0] = 0.0
+    for i in range(x.size):
+        recorder.since[i] = 0.0
+        recorder.entered_cell[i] = 0.0
+        _enter_bin(recorder, i, x[i], slope[i], 0.0)
+
+
+@helper
+def record_leg(recorder, p, u, t):  # type: ignore[no-untyped-def]
+    """Account for a leg of all coordinates, x = p + u t, that ends at leg time t; the next one begins there."""
+    for i in range(p.size):
+        _integrate(recorder, i, p[i], u[i], t)
+        recorder.since[i] = 0.0
+    for i in range(p.size):
+        x = p[i] + u[i] * t
+        if (x < recorder.bin_low[i]) | (x > recorder.bin_high[i]):
+            _change_bins(recorder, i, p[i], u[i], t)
+    recorder.clock[0] += t
+
+
+@helper
+def record_wall(recorder, i, p, u, t):  # type: ignore[no-untyped-def]
+    """Account for the path x = p + u t of coordinate i, which changes at leg time t."""
+    _integrate(recorder, i, p, u, t)
+    recorder.since[i] = t
+    x = p + u * t
+    if (x < recorder.bin_low[i]) | (x > recorder.bin_high[i]):
+        _change_bins(recorder, i, p, u, t)
+
+
+@helper
+def record_crossing(recorder, i, row, x, slope, t):  # type: ignore[no-untyped-def]
+    """Account for coordinate i, which at leg time t leaves the cell `row` for one of this slope, with the value x."""
+    now = recorder.clock[0] + t
+    recorder.open_cell[row] += now - recorder.entered_cell[i]
+    recorder.entered_cell[i] = now
+    _leave_bin(recorder, i, now)
+    _enter_bin(recorder, i, x, slope, now)
+
+
+@helper
+def leave_cells(recorder, row):  # type: ignore[no-untyped-def]
+    """Account for the time in cells and bins at the end of a sweep."""
+    now = recorder.clock[0]
+    for i in range(row.size):
+        recorder.open_cell[row[i]] += now - recorder.entered_cell[i]
+        _leave_bin(recorder, i, now)
+
+
+@helper
+def _integrate(recorder, i, p, u, t):  # type: ignore[no-untyped-def]
+    """Add the integrals of x and x^2 since the path of coordinate i last changed."""
+    dt = t - recorder.since[i]
+    x0, x1 = p + u * recorder.since[i], p + u * t
     recorder.open_mean[i] += 0.5 * dt * (x0 + x1)
-    recorder.open_square[i] += dt * (x0 * x0 + x0 * x1 + x1 * x1) / 3.0
-    recorder.open_cell[row] += dt
-    recorder.extremes[0, i] = min(recorder.extremes[0, i], x0, x1)
-    recorder.extremes[1, i] = max(recorder.extremes[1, i], x0, x1)
-    # A value that stands for a whole cell has a probability of its own, which the time in the cell tells.
-    if slope != 0.0 and recorder.per_unit[i] > 0.0:
-        _add_to_bins(recorder, i, x0, x1, dt)
+    recorder.open_square[i] += (1.0 / 3.0) * dt * (x0 * x0 + x0 * x1 + x1 * x1)
 
 
 @helper
-def _add_to_bins(recorder, i, x0, x1, dt):  # type: ignore[no-untyped-def]
-    """Spread the time dt over the bins between x0 and x1. Bin k reaches from k - 1 to k in units of bins."""
-    bins, per_unit, low = recorder.open_bin[i], recorder.per_unit[i], recorder.low[i]
-    begin, end = (min(x0, x1) - low) * per_unit, (max(x0, x1) - low) * per_unit
-    first, last = _bin_of(begin), _bin_of(end)
-    if first == last:
-        bins[first] += dt
+def _enter_bin(recorder, i, x, slope, now):  # type: ignore[no-untyped-def]
+    """Note the bin of a value that moves; no bin ends for one that does not."""
+    recorder.entered_bin[i] = now
+    if slope == 0.0 or recorder.width[i] == 0.0:
+        recorder.bin_index[i] = -1
+        recorder.bin_low[i], recorder.bin_high[i] = -math.inf, math.inf
         return
-    per_bin = dt / (end - begin)
-    bins[first] += (first - begin) * per_bin
-    for k in range(first + 1, last):
-        bins[k] += per_bin
-    bins[last] += (end - (last - 1)) * per_bin
+    place = (x - recorder.low[i]) / recorder.width[i]
+    _set_bin(recorder, i, math.floor(min(max(place, -1.0), float(BINS))) + 1)
 
 
 @helper
-def _bin_of(place):  # type: ignore[no-untyped-def]
-    return math.floor(min(max(place, -1.0), float(BINS))) + 1
+def _set_bin(recorder, i, k):  # type: ignore[no-untyped-def]
+    """Let coordinate i be in bin k, which ends k widths from the beginning; the outermost have no end."""
+    low, width = recorder.low[i], recorder.width[i]
+    recorder.bin_index[i] = k
+    recorder.bin_low[i] = low + (k - 1) * width if k > 0 else -math.inf
+    recorder.bin_high[i] = low + k * width if k <= BINS else math.inf
+
+
+@helper
+def _leave_bin(recorder, i, now):  # type: ignore[no-untyped-def]
+    if recorder.bin_index[i] >= 0:
+        recorder.open_bin[i, recorder.bin_index[i]] += now - recorder.entered_bin[i]
+
+
+@helper
+def _change_bins(recorder, i, p, u, t):  # type: ignore[no-untyped-def]
+    """Follow coordinate i through its bins up to leg time t, where it has left the one it was in."""
+    low, width, bins = recorder.low[i], recorder.width[i], recorder.open_bin[i]
+    begin, entered, k = recorder.clock[0], recorder.entered_bin[i], recorder.bin_index[i]
+    x, per_speed = p + u * t, 1.0 / u
+    step, far = (1, 0) if u > 0.0 else (-1, 1)
+    while True:
+        edge = low + (k - far) * width
+        if (k == BINS + 1 - far * (BINS + 1)) | ((x - edge) * step <= 0.0):
+            break
+        # Rounding must not lead out of the piece, nor backwards.
+        now = max(begin + min((edge - p) * per_speed, t), entered)
+        bins[k] += now - entered
+        entered = now
+        k += step
+    recorder.entered_bin[i] = entered
+    _set_bin(recorder, i, k)
 
 
 @helper
 def record_point(recorder, i, row, x, weight):  # type: ignore[no-untyped-def]
     """Account for a value that moves, and that stands for some time instead of a path."""
-    record_piece(recorder, i, row, 1.0, x, x, weight)
+    recorder.open_mean[i] += weight * x
+    recorder.open_square[i] += weight * x * x
+    recorder.open_cell[row] += weight
+    _enter_bin(recorder, i, x, 1.0, 0.0)
+    _leave_bin(recorder, i, weight)
 
 
 @helper
 def end_sweep(recorder, x, log_prob):  # type: ignore[no-untyped-def]
     """Close the batch when it is full, and take a draw when one is due; x, (d,), is where the particle is."""
+    for i in range(x.size):
+        recorder.extremes[0, i] = min(recorder.extremes[0, i], x[i])
+        recorder.extremes[1, i] = max(recorder.extremes[1, i], x[i])
     tally = recorder.tally
     tally[OPEN] += 1
     if tally[OPEN] == tally[LENGTH]:

@@ -145,7 +145,7 @@ class PathRun(Run):
 
         Notes
         -----
-        The time that the path spends in each of 128 bins is exact; an end inside a bin is interpolated.
+        The time that the path spends in each of 64 bins is exact; an end inside a bin is interpolated.
 
         Examples
         --------
@@ -241,9 +241,7 @@ def _crossed(batches: Array, mean: Array) -> Array:
 
 def _ends(recorder: Any) -> tuple[Array, Array]:
     """Return the lower end of the first bin and the upper end of the last, (d,) each."""
-    with np.errstate(divide="ignore"):
-        width = np.where(recorder.per_unit > 0.0, BINS / recorder.per_unit, 0.0)
-    return recorder.low, recorder.low + width
+    return recorder.low, recorder.low + BINS * recorder.width
 
 
 def _normal_scores(draws: Array) -> Array:
