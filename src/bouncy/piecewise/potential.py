@@ -245,6 +245,7 @@ def _jump(at_upper: Array, at_lower: Array, first: NDArray[np.int64]) -> Array:
     """Return what changes at the upper end of each row, without what is rounding; NaN at the outermost ends."""
     before, after = at_upper, np.append(at_lower[1:], np.nan)
     jump: Array = after - before
-    jump[np.abs(jump) <= _ROUNDING * (np.abs(after) + np.abs(before))] = 0.0
+    # Infinite jumps are not below an infinite bound.
+    jump[np.abs(jump) < _ROUNDING * (np.abs(after) + np.abs(before))] = 0.0
     jump[first[1:] - 1] = np.nan
     return jump
