@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import pytest
 import scipy.sparse
 
 from bouncy.piecewise.potential import Cells, Potential, new_view
 from conftest import base_seed
+from piecewise.engine import random_start
 from piecewise.zoo import ZOO
 
 every_potential = pytest.mark.parametrize("build", ZOO.values(), ids=ZOO)
 
 
-def interior(cells: Cells, rng: np.random.Generator) -> np.ndarray:
-    """Return a point, (d,), inside of a random cell of each coordinate that may be entered."""
-    y = np.empty(cells.d)
-    for i in range(cells.d):
-        rows = np.arange(cells.first[i], cells.first[i + 1])
-        row = rng.choice(rows[cells.constant[rows] < np.inf])
-        low, high = max(cells.lower[row], -5.0), min(cells.upper[row], 5.0)
-        y[i] = rng.uniform(low + 0.05 * (high - low), high - 0.05 * (high - low))
-    return y
-
-
 def points(potential: Potential, n: int = 20) -> list[np.ndarray]:
     rng = np.random.default_rng(base_seed())
-    return [interior(potential.cells, rng) for _ in range(n)]
+    return [random_start(potential.cells, rng)[0] for _ in range(n)]
 
 
 @every_potential
@@ -174,3 +165,14 @@ def test_a_jump_that_is_rounding_is_none():
     view = new_view(Potential(np.eye(1), np.zeros(1), cells), np.array([3.0]))
     assert view.phi_jump[0] == 0.0
     assert np.isnan(view.phi_jump[1])
+
+
+def test_every_view_has_one_type():
+    """Catches an array that cannot be written to, for which numba would compile every loop once more."""
+    types = set()
+    for d in (1, 2):
+        A = np.eye(d)
+        A.flags.writeable = False
+        cells = Cells.alike(d, [-np.inf, 0.0, np.inf], tilt=[-1.0, 1.0])
+        types.add(numba.typeof(new_view(Potential(A, np.zeros(d), cells), np.ones(d))))
+    assert len(types) == 1
