@@ -51,7 +51,7 @@ def where(clock: Any, d: int, t: float) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def engine_like(clock: Clock, field: MRF, state: NDArray[np.uint64], toll_state: NDArray[np.uint64]) -> Engine:
-    """Return the engine at the start of a clock, all spins +1: it draws the distances and speeds that the clock does."""
+    """Return the engine at the start of a clock, all spins +1, with its distances and speeds."""
     target = MixedBinaryGaussian(field.M, field.r, augmentation=clock.name)
     z, w = np.empty(field.d), np.empty(field.d)
     draw_position(state, clock is GAUSSIAN, np.ones(field.d, np.int8), z)

@@ -16,7 +16,7 @@ from bouncy._random import fill_sphere, new_state
 from bouncy._validation import as_seed_sequence, check_count
 from bouncy.piecewise.flight import BUDGET, WINDOW, new_flight
 from bouncy.piecewise.motion import advance, prepare
-from bouncy.piecewise.potential import Potential, new_view
+from bouncy.piecewise.potential import Cells, Potential, new_view
 from bouncy.piecewise.products import all_products
 from bouncy.piecewise.recorder import close_batch, new_path_recorder
 from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN
@@ -66,7 +66,7 @@ def fly(
     n, d = starts.shape
     cells = potential.cells
     path_state, toll_state = (new_state(child) for child in as_seed_sequence(seed).spawn(2))
-    rows = np.array([cells.locate(y) for y in starts])
+    rows = locate(cells, starts)
     flight = new_flight(starts[0], np.zeros(d), rows[0], refreshment_rate, path_state, new_budget(toll_state))
     size = cells.lower.size
     recorder = new_path_recorder(d, size, _SLOTS, 1, np.zeros(d), np.zeros(d), all_products(d, _SLOTS))
@@ -77,6 +77,14 @@ def fly(
     n_sweeps = check_count("n_sweeps", n_sweeps)
     _run(flight, new_view(potential, scale), recorder, starts / scale, rows, sweep_time, n_sweeps, out)
     return out._replace(y=out.y * scale)
+
+
+def locate(cells: Cells, y: Array) -> NDArray[np.int64]:
+    """Return the rows of the cells of many points, (R, d), as `Cells.locate` does for one."""
+    columns = []
+    for i, (begin, end) in enumerate(zip(cells.first[:-1], cells.first[1:], strict=True)):
+        columns.append(begin + np.searchsorted(cells.upper[begin : end - 1], y[:, i], side="right"))
+    return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int64)
 
 
 @kernel
