@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from bouncy._dispatch import state_arrays
 from bouncy._registry import modules
+from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import Cells, Potential
 from bouncy.piecewise.recorder import BINS
+from bouncy.recorders.recorder import THIN
 from bouncy.testing.literal import BOUNCED, CROSSED, REFRESHED, REFUSED
 from bouncy.testing.literal_piecewise import FlightPath, literal_flight
 from conftest import base_seed
@@ -126,6 +129,51 @@ def test_fields_are_computed_anew_in_time():
         np.testing.assert_array_equal(flight.row, potential.cells.locate(y))
 
 
+@every_potential
+def test_a_restored_state_continues_with_the_same_bytes(build):
+    """Catches an array that changes while the engine runs and is not named as state: all others are overwritten."""
+    _, engine, _ = twins(as_dense(build()), 400, events=1)
+    engine.run(0.7, 20)
+    kept = state_arrays(engine.flight, engine.recorder)
+    saved = [array.copy() for array in kept]
+    engine.run(0.9, 30)
+    first = [array.copy() for array in kept]
+    for array, content in zip(kept, saved, strict=True):
+        array[...] = content
+    engine.flight.scratch[...] = np.nan
+    engine.recorder.products.now[...] = np.nan
+    engine.run(0.9, 30)
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(kept, first, strict=True))
+
+
+@every_potential
+def test_starts_on_walls_and_along_axes(build):
+    """Catches a loop that hangs, loses time or leaves its cell where a hit is due at once, or a speed is zero."""
+    potential = as_dense(build())
+    cells = potential.cells
+    for side in (-1.0, 1.0):
+        edge = np.where(side > 0, cells.upper, cells.lower)
+        rows = np.array([_enterable(cells, i, side) for i in range(cells.d)])
+        y = np.where(np.isfinite(edge[rows]), edge[rows], 0.5 * side)
+        for direction in (side, -side):
+            v = direction * np.eye(cells.d)[0]
+            path_state, toll_state = states(side, direction)
+            engine = launch(potential, y, v, scale=np.ones(cells.d), refreshment_rate=0.5, path_state=path_state,
+                            toll_state=toll_state)  # fmt: skip
+            engine.flight.row[:] = rows
+            prepare(engine.flight, engine.view)
+            engine.run(0.5, 40)
+            where, own = engine.flight.y, engine.flight.row
+            assert ((cells.lower[own] <= where) & (where <= cells.upper[own])).all()
+            np.testing.assert_allclose(np.add.reduceat(engine.total("cell"), cells.first[:-1]), 20.0, rtol=1e-9)
+
+
+def _enterable(cells: Cells, i: int, side: float) -> int:
+    """Return the outermost cell of coordinate i on a side among those that may be entered."""
+    rows = [row for row in range(cells.first[i], cells.first[i + 1]) if cells.constant[row] < np.inf]
+    return rows[-1] if side > 0 else rows[0]
+
+
 # --- the recorder -----------------------------------------------------------------------------------------------------
 
 
@@ -153,13 +201,13 @@ def test_the_recorder_integrates_the_path(name):
     """Catches pieces that are dropped, counted twice, weighted wrongly, or put into the wrong cell, bin or pair."""
     potential = as_dense({**ZOO, **EXAMPLES}[name]())
     d, cells = potential.cells.d, potential.cells
-    path, engine, _ = twins(potential, 300, rate=0.3, events=60)
+    path, engine, _ = twins(potential, 300, rate=0.3, events=30)
     sweeps = 13  # closes batches, merges them and leaves one open
     duration = 0.5 * (path.time[-1] + path.time[-2])
     engine.run(duration / sweeps, sweeps)
     length, first, last, rows = pieces(path, cells, duration)
     weight = length[:, None]
-    close = {"rtol": 1e-8, "atol": 1e-8 * duration}
+    close = {"rtol": 1e-10, "atol": 1e-10 * duration}
     np.testing.assert_allclose(engine.total("mean"), (weight * (first + last) / 2).sum(axis=0), **close)
     product = np.einsum("n,ni,nj->ij", length, first, first) + np.einsum("n,ni,nj->ij", length, last, last)
     product = (product + np.einsum("n,ni,nj->ij", length, first + last, first + last)) / 6
@@ -175,3 +223,18 @@ def test_the_recorder_integrates_the_path(name):
         moves = cells.slope[rows[:, i]] != 0.0  # what stands for a whole cell is in no bin
         below = time_below(levels, length[moves], first[moves, i], last[moves, i]).sum(axis=0)
         np.testing.assert_allclose(np.cumsum(bins[i]), below, **close)
+
+
+@every_potential
+def test_draws_are_states_and_their_potential(build):
+    """Catches a draw that is taken at another time, or a log-density that misses a term of U."""
+    potential = as_dense(build())
+    path, engine, scale = twins(potential, 500, rate=0.3, events=1)
+    recorder = engine.recorder._replace(draws=np.zeros((10, path.y.shape[1])), log_prob=np.zeros(10))
+    recorder.tally[THIN] = 3
+    for k in range(10):
+        advance(engine.flight, engine.view, recorder, 0.4, 3)
+        y = engine.flight.y * scale
+        rows = engine.flight.row
+        np.testing.assert_allclose(recorder.draws[k], potential.cells.slope[rows] * y + potential.cells.shift[rows])
+        assert recorder.log_prob[k] == pytest.approx(-potential.energy(y), rel=1e-9, abs=1e-9)
