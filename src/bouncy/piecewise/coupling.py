@@ -37,7 +37,7 @@ class Sparse(NamedTuple):
 def as_coupling(A: Matrix) -> Dense | Sparse:
     """Return a matrix in the form that compiled loops use; entries of a sparse one are put in order."""
     if not scipy.sparse.issparse(A):
-        return Dense(np.ascontiguousarray(A, dtype=np.float64))
+        return Dense(np.require(A, np.float64, ["C", "W"]))  # another type of array would be compiled for again
     rows = scipy.sparse.csr_array(A, copy=True)
     rows.sum_duplicates()
     return Sparse(

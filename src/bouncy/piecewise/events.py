@@ -33,7 +33,7 @@ def time_to_spend(b, c, budget):  # type: ignore[no-untyped-def]
     neither square is formed where it might overflow.
     """
     if b < 0.0:
-        return math.sqrt(2.0 * (budget / c)) - b / c if c > 0.0 else math.inf
+        return math.sqrt(2.0 * budget) / math.sqrt(c) - b / c if c > 0.0 else math.inf
     r = math.sqrt(2.0 * budget) * math.sqrt(abs(c))
     if c < 0.0:
         if r > b:  # the top of the hill is reached first

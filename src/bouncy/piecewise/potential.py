@@ -237,7 +237,8 @@ def new_view(potential: Potential, scale: Array) -> View:
         x = [cells.slope * end + cells.shift for end in (cells.upper, cells.lower)]
         phi = [cells.constant + end * (cells.tilt + 0.5 * cells.curvature * end) for end in (cells.upper, cells.lower)]
         jumps = [_jump(at_upper, at_lower, cells.first) for at_upper, at_lower in (x, phi)]
-    rows = {field.name: np.ascontiguousarray(getattr(cells, field.name)) for field in fields(Cells)}
+    # Loops are compiled for arrays that can be written to; others would have them compiled once more.
+    rows = {field.name: np.require(getattr(cells, field.name), requirements=["C", "W"]) for field in fields(Cells)}
     return View(as_coupling(potential.coupling), potential.linear.copy(), **rows, x_jump=jumps[0], phi_jump=jumps[1])
 
 
@@ -245,6 +246,7 @@ def _jump(at_upper: Array, at_lower: Array, first: NDArray[np.int64]) -> Array:
     """Return what changes at the upper end of each row, without what is rounding; NaN at the outermost ends."""
     before, after = at_upper, np.append(at_lower[1:], np.nan)
     jump: Array = after - before
-    jump[np.abs(jump) <= _ROUNDING * (np.abs(after) + np.abs(before))] = 0.0
+    # Infinite jumps are not below an infinite bound.
+    jump[np.abs(jump) < _ROUNDING * (np.abs(after) + np.abs(before))] = 0.0
     jump[first[1:] - 1] = np.nan
     return jump

@@ -1,0 +1,220 @@
+"""BPS on a piecewise-quadratic potential word for word as in the paper (Pakman 2017, sections 1 and 2): slow and plain.
+
+The twin of `bouncy.piecewise.flight`. It knows a position y, a velocity v of length 1 in y / scale, and the edges of
+the cells. The potential is only ever asked for U(y) and its gradient, both computed in full: at each event for dU/dt at
+two points of the ray, between which it is linear, and at each wall for U on its two sides. Nothing is carried over from
+one event to the next.
+
+Climbing and walls are paid from purses and generators of their own, as in the engine. The order of the random numbers
+is that of the engine: the time of the first refreshment where there are any, a budget; then one budget per bounce, and
+direction, time, budget per refreshment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._random import exponential, fill_sphere
+from bouncy.piecewise.potential import Potential
+from bouncy.testing.literal import BOUNCED, CROSSED, REFRESHED, REFUSED
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Particle:
+    """A particle on its way; `settle` has been done when it is made."""
+
+    potential: Potential
+    scale: Array  # (d,)
+    y: Array  # (d,)
+    v: Array  # (d,) of length 1
+    refreshment_rate: float
+    path_rng: NDArray[np.uint64]  # (4,)
+    toll_rng: NDArray[np.uint64]  # (4,)
+    time: float = 0.0
+    t_refresh: float = inf
+    edges: list[Array] = field(default_factory=list)  # finite ends of the cells of each coordinate, increasing
+
+    def __post_init__(self) -> None:
+        cells = self.potential.cells
+        for begin, end in zip(cells.first[:-1], cells.first[1:], strict=True):
+            ends = np.unique([*cells.lower[begin:end], *cells.upper[begin:end]])
+            self.edges.append(ends[np.isfinite(ends)])
+        self.schedule_refreshment()
+        self.budget = exponential(self.path_rng)
+        self.purse = exponential(self.toll_rng)
+
+    def schedule_refreshment(self) -> None:
+        if self.refreshment_rate > 0.0:
+            self.t_refresh = self.time + exponential(self.path_rng) / self.refreshment_rate
+
+    @property
+    def speed(self) -> Array:
+        """dy/dt, (d,)."""
+        return self.scale * self.v
+
+
+@dataclass(frozen=True)
+class FlightPath:
+    """The events of a run, and the state after each of them; row 0 is the start, at time 0.
+
+    Attributes
+    ----------
+    kind : (n + 1,) `CROSSED`, `REFUSED`, `BOUNCED` or `REFRESHED`; -1 for the start.
+    time : (n + 1,)
+    coordinate : (n + 1,) the coordinate that met a wall, -1 for other events.
+    y, v : (n + 1, d)
+    speed : (n + 1, d) dy/dt.
+    """
+
+    kind: NDArray[np.int8]
+    time: Array
+    coordinate: NDArray[np.int64]
+    y: Array
+    v: Array
+    speed: Array
+
+    def position(self, k: int, t: float) -> Array:
+        """Return y, (d,), at a time t between the events k and k + 1."""
+        return np.asarray(self.y[k] + self.speed[k] * (t - self.time[k]))
+
+
+def literal_flight(
+    potential: Potential,
+    y: Array,
+    v: Array,
+    *,
+    scale: Array,
+    refreshment_rate: float,
+    path_state: NDArray[np.uint64],
+    toll_state: NDArray[np.uint64],
+    events: int,
+) -> FlightPath:
+    """Run the paper's algorithm for a number of events and return what happened; generator states change in place.
+
+    Examples
+    --------
+    >>> from bouncy._random import new_state
+    >>> from bouncy.piecewise.potential import Cells
+    >>> normal = Potential(np.eye(1), np.zeros(1), Cells.alike(1, [-np.inf, np.inf]))
+    >>> states = [new_state(child) for child in np.random.SeedSequence(0).spawn(2)]
+    >>> path = literal_flight(normal, np.zeros(1), np.ones(1), scale=np.ones(1), refreshment_rate=0.0,
+    ...                       path_state=states[0], toll_state=states[1], events=4)
+    >>> path.kind.tolist(), path.v[:, 0].tolist()
+    ([-1, 2, 2, 2, 2], [1.0, -1.0, 1.0, -1.0, 1.0])
+    """
+    # Sums of 64-bit integers are meant to wrap around, of which NumPy warns in interpreted code.
+    with np.errstate(over="ignore"):
+        particle = Particle(potential, scale, y.copy(), v.copy(), refreshment_rate, path_state, toll_state)
+        rows = [(-1, 0.0, -1, particle.y.copy(), particle.v.copy(), particle.speed)]
+        for _ in range(events):
+            kind, coordinate = next_event(particle)
+            rows.append((kind, particle.time, coordinate, particle.y.copy(), particle.v.copy(), particle.speed))
+    kinds, times, coordinates, ys, vs, speeds = zip(*rows, strict=True)
+    return FlightPath(
+        np.array(kinds, np.int8), np.array(times), np.array(coordinates), np.array(ys), np.array(vs), np.array(speeds)
+    )
+
+
+def next_event(particle: Particle) -> tuple[int, int]:
+    """Move to the next event and let it happen; return its kind and its coordinate."""
+    i, wall, until_wall = next_wall(particle)
+    slope, curve = along_the_ray(particle, until_wall)
+    until_bounce = time_to_climb(slope, curve, particle.budget)
+    until_refreshment = particle.t_refresh - particle.time
+    dt = min(until_wall, until_bounce, until_refreshment)
+    particle.y += particle.speed * dt
+    particle.time += dt
+    particle.budget -= min(climb(slope, curve, dt), particle.budget)
+    if dt == until_wall:
+        particle.y[i] = wall
+        return meet_wall(particle, i), i
+    return (bounce(particle) if dt == until_bounce else refresh(particle)), -1
+
+
+def next_wall(particle: Particle) -> tuple[int, float, float]:
+    """Return the coordinate that meets an edge of its cells first, the edge, and the time until then."""
+    first = (-1, inf, inf)
+    for i, (edges, y, speed) in enumerate(zip(particle.edges, particle.y, particle.speed, strict=True)):
+        ahead = edges[edges > y] if speed > 0.0 else edges[edges < y][::-1]
+        if ahead.size and speed != 0.0 and (ahead[0] - y) / speed < first[2]:
+            first = (i, float(ahead[0]), float((ahead[0] - y) / speed))
+    return first
+
+
+def along_the_ray(particle: Particle, until_wall: float) -> tuple[float, float]:
+    """Return b and c of dU/dt = b + c t, from its values at a third and two thirds of the way to the wall."""
+    third = min(until_wall, 1.0) / 3.0
+    near, far = (
+        particle.speed @ particle.potential.gradient(particle.y + particle.speed * t) for t in (third, 2 * third)
+    )
+    curve = (far - near) / third
+    return float(near - curve * third), float(curve)
+
+
+def climb(slope: float, curve: float, t: float) -> float:
+    """Return the integral of [slope + curve x]_+ over (0, t): a trapezium or a triangle."""
+    begin, end = max(slope, 0.0), max(slope + curve * t, 0.0)
+    if slope * (slope + curve * t) >= 0.0:
+        return 0.5 * (begin + end) * t
+    return 0.5 * max(begin, end) ** 2 / abs(curve)
+
+
+def time_to_climb(slope: float, curve: float, budget: float) -> float:
+    """Return when `climb` reaches the budget: the larger root of slope t + curve t^2/2 = budget, from the bottom on."""
+    if slope <= 0.0:
+        return -slope / curve + sqrt(2.0 * budget / curve) if curve > 0.0 else inf
+    discriminant = slope * slope + 2.0 * curve * budget
+    return 2.0 * budget / (slope + sqrt(discriminant)) if discriminant >= 0.0 else inf
+
+
+def meet_wall(particle: Particle, i: int) -> int:
+    """Cross the edge at which coordinate i is if the purse covers its height, else invert v_i.
+
+    The outermost ends of a coordinate are never crossed and cost nothing.
+    """
+    forward = inf if particle.v[i] > 0.0 else -inf
+    if not _is_outermost(particle, i):
+        height = energy_beyond(particle, i, forward) - energy_beyond(particle, i, -forward)
+        if height < particle.purse:
+            particle.purse -= max(height, 0.0)
+            return CROSSED
+        particle.purse = exponential(particle.toll_rng)
+    particle.v[i] = -particle.v[i]
+    return REFUSED
+
+
+def _is_outermost(particle: Particle, i: int) -> bool:
+    """Say whether coordinate i, which is at an edge, has no cell ahead."""
+    cells, y = particle.potential.cells, particle.y[i]
+    upward = particle.v[i] > 0.0
+    return bool(y >= cells.upper[cells.first[i + 1] - 1] if upward else y <= cells.lower[cells.first[i]])
+
+
+def energy_beyond(particle: Particle, i: int, direction: float) -> float:
+    """Return U with coordinate i moved to the next number in a direction."""
+    y = particle.y.copy()
+    y[i] = np.nextafter(y[i], direction)
+    return particle.potential.energy(y)
+
+
+def bounce(particle: Particle) -> int:
+    """Reflect off the gradient in y / scale, v_r = v - 2 (v.g) g / |g|^2, and draw a new budget."""
+    g = particle.scale * particle.potential.gradient(particle.y)
+    particle.v -= 2.0 * (particle.v @ g) * g / (g @ g)
+    particle.budget = exponential(particle.path_rng)
+    return BOUNCED
+
+
+def refresh(particle: Particle) -> int:
+    """Replace the velocity, schedule the next refreshment and draw a new budget."""
+    particle.time = particle.t_refresh
+    fill_sphere(particle.path_rng, particle.v)
+    particle.schedule_refreshment()
+    particle.budget = exponential(particle.path_rng)
+    return REFRESHED

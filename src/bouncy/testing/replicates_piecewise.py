@@ -1,0 +1,131 @@
+"""Many short independent flights of the general engine, for tests on its law.
+
+As `replicates` does for spins: each flight starts at given coordinates with a fresh velocity and fresh budgets, and is
+run by the same `advance` and read from the same `PathRecorder` as a chain of a user.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._compile import helper, kernel
+from bouncy._random import fill_sphere, new_state
+from bouncy._validation import as_seed_sequence, check_count
+from bouncy.piecewise.flight import BUDGET, WINDOW, new_flight
+from bouncy.piecewise.motion import advance, prepare
+from bouncy.piecewise.potential import Cells, Potential, new_view
+from bouncy.piecewise.products import all_products
+from bouncy.piecewise.recorder import close_batch, new_path_recorder
+from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN
+from bouncy.tolls.budget import new_budget
+from bouncy.tolls.contract import renew
+
+Array = NDArray[np.float64]
+
+# Few batches, so that a handful of sweeps closes batches, merges them and leaves one open.
+_SLOTS = 4
+
+
+class Flights(NamedTuple):
+    """What R flights in d coordinates with n cells have left behind."""
+
+    mean: Array  # (R, d) time averages of x
+    square: Array  # (R, d) of x^2
+    product: Array  # (R, d * d) of x_i x_j
+    cell: Array  # (R, n) share of time in each cell
+    y: Array  # (R, d) where they ended, not scaled
+    row: NDArray[np.int64]  # (R, d) and in which cells
+    v: Array  # (R, d) with which velocity
+    events: Array  # (R, 4) hits, flips, bounces, refreshments
+
+
+def fly(
+    potential: Potential,
+    starts: Array,
+    *,
+    scale: Array,
+    sweep_time: float,
+    n_sweeps: int,
+    refreshment_rate: float,
+    seed: Any,
+) -> Flights:
+    """Run one flight per row of `starts`, (R, d), for the time `n_sweeps * sweep_time`.
+
+    Examples
+    --------
+    >>> from bouncy.piecewise.potential import Cells
+    >>> normal = Potential(np.eye(2), np.zeros(2), Cells.alike(2, [-np.inf, np.inf]))
+    >>> starts, scale = np.random.default_rng(0).standard_normal((100, 2)), np.ones(2)
+    >>> run = fly(normal, starts, scale=scale, sweep_time=1.0, n_sweeps=3, refreshment_rate=0.5, seed=0)
+    >>> run.mean.shape
+    (100, 2)
+    """
+    n, d = starts.shape
+    cells = potential.cells
+    path_state, toll_state = (new_state(child) for child in as_seed_sequence(seed).spawn(2))
+    rows = locate(cells, starts)
+    flight = new_flight(starts[0], np.zeros(d), rows[0], refreshment_rate, path_state, new_budget(toll_state))
+    size = cells.lower.size
+    recorder = new_path_recorder(d, size, _SLOTS, 1, np.zeros(d), np.zeros(d), all_products(d, _SLOTS))
+    shapes = [(n, d), (n, d), (n, d * d), (n, size), (n, d)]
+    out = Flights(
+        *(np.empty(shape) for shape in shapes), np.empty((n, d), np.int64), np.empty((n, d)), np.empty((n, 4))
+    )
+    n_sweeps = check_count("n_sweeps", n_sweeps)
+    _run(flight, new_view(potential, scale), recorder, starts / scale, rows, sweep_time, n_sweeps, out)
+    return out._replace(y=out.y * scale)
+
+
+def locate(cells: Cells, y: Array) -> NDArray[np.int64]:
+    """Return the rows of the cells of many points, (R, d), as `Cells.locate` does for one."""
+    columns = []
+    for i, (begin, end) in enumerate(zip(cells.first[:-1], cells.first[1:], strict=True)):
+        columns.append(begin + np.searchsorted(cells.upper[begin : end - 1], y[:, i], side="right"))
+    return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int64)
+
+
+@kernel
+def _run(flight, view, recorder, starts, rows, sweep_time, n_sweeps, out):  # type: ignore[no-untyped-def]
+    """Run all flights one after the other. Everything but the view, the times and the starts is changed in place."""
+    tally = recorder.tally
+    for k in range(starts.shape[0]):
+        for i in range(starts.shape[1]):
+            flight.y[i] = starts[k, i]
+            flight.row[i] = rows[k, i]
+        fill_sphere(flight.rng, flight.v)
+        renew(flight.toll)
+        flight.leg[BUDGET] = np.nan
+        flight.leg[WINDOW] = 1.0
+        tally[LENGTH] = 1
+        tally[CLOSED] = 0
+        prepare(flight, view)
+        advance(flight, view, recorder, sweep_time, n_sweeps)
+        if tally[OPEN] > 0:
+            close_batch(recorder)
+        _read(flight, recorder, tally[CLOSED], 1.0 / (n_sweeps * sweep_time), out, k)
+
+
+@helper
+def _read(flight, recorder, n_batches, scale, out, k):  # type: ignore[no-untyped-def]
+    """Write what the recorder and the particle hold into row k of `out`."""
+    _sum_batches(recorder.mean, n_batches, scale, out.mean[k])
+    _sum_batches(recorder.square, n_batches, scale, out.square[k])
+    _sum_batches(recorder.products.closed, n_batches, scale, out.product[k])
+    _sum_batches(recorder.cell, n_batches, scale, out.cell[k])
+    _sum_batches(recorder.events, n_batches, 1.0, out.events[k])
+    for i in range(flight.y.size):
+        out.y[k, i] = flight.y[i]
+        out.row[k, i] = flight.row[i]
+        out.v[k, i] = flight.v[i]
+
+
+@helper
+def _sum_batches(batches, n, scale, out):  # type: ignore[no-untyped-def]
+    for j in range(out.size):
+        total = 0.0
+        for b in range(n):
+            total += batches[b, j]
+        out[j] = total * scale

@@ -1,0 +1,82 @@
+"""The engine run by hand: one particle with a recorder, from a given start and given generator states."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._random import new_state
+from bouncy.piecewise.flight import Flight, new_flight
+from bouncy.piecewise.motion import advance, prepare
+from bouncy.piecewise.potential import Cells, Potential, View, new_view
+from bouncy.piecewise.products import all_products, no_products
+from bouncy.piecewise.recorder import PathRecorder, new_path_recorder, write_open_batch
+from bouncy.recorders.recorder import CLOSED
+from bouncy.tolls.budget import new_budget
+from conftest import base_seed
+
+Array = NDArray[np.float64]
+SLOTS = 8
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A particle in the engine; positions are in y / scale."""
+
+    flight: Flight
+    view: View
+    recorder: PathRecorder
+
+    def run(self, duration: float, sweeps: int = 1) -> None:
+        advance(self.flight, self.view, self.recorder, duration, sweeps)
+
+    def total(self, name: str) -> Array:
+        """Return the sum over all batches, the open one included, of an array of the recorder."""
+        write_open_batch(self.recorder)
+        batches = self.recorder.products.closed if name == "products" else getattr(self.recorder, name)
+        return np.asarray(batches[: self.recorder.tally[CLOSED] + 1].sum(axis=0))
+
+
+def launch(
+    potential: Potential,
+    y: Array,
+    v: Array,
+    *,
+    scale: Array,
+    refreshment_rate: float,
+    path_state: NDArray[np.uint64],
+    toll_state: NDArray[np.uint64],
+    products: bool = True,
+    low: float = -2.0,
+    high: float = 3.0,
+) -> Engine:
+    """Return a particle at y, (d,), in the engine; bins of the recorder reach from `low` to `high`."""
+    d, cells = y.size, potential.cells
+    view = new_view(potential, scale)
+    flight = new_flight(y / scale, v, cells.locate(y), refreshment_rate, path_state, new_budget(toll_state))
+    recorded = all_products(d, SLOTS) if products else no_products()
+    recorder = new_path_recorder(d, cells.lower.size, SLOTS, 1, np.full(d, low), np.full(d, high), recorded)
+    prepare(flight, view)
+    return Engine(flight, view, recorder)
+
+
+def states(*label: Any, n: int = 2) -> list[NDArray[np.uint64]]:
+    """Return n independent generator states for a label."""
+    sequence = np.random.SeedSequence([base_seed(), zlib.crc32(repr(label).encode())])
+    return [new_state(child) for child in sequence.spawn(n)]
+
+
+def random_start(cells: Cells, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return a point, (d,), inside of a random cell of each coordinate that may be entered, and a direction, (d,)."""
+    y = np.empty(cells.d)
+    for i in range(cells.d):
+        rows = np.arange(cells.first[i], cells.first[i + 1])
+        row = rng.choice(rows[cells.constant[rows] < np.inf])
+        low, high = max(cells.lower[row], -5.0), min(cells.upper[row], 5.0)
+        y[i] = rng.uniform(low + 0.05 * (high - low), high - 0.05 * (high - low))
+    v = rng.standard_normal(cells.d)
+    return y, v / np.sqrt(v @ v)
