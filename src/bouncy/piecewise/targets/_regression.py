@@ -15,6 +15,9 @@ from bouncy.targets._regression import normalise, read_design, read_response
 
 Array = NDArray[np.float64]
 
+# The square of a scale, and one over it, must fit in a float64.
+_SMALLEST = 1e-150
+
 
 class Regression(PiecewiseTarget):
     """Posterior of the coefficients beta of y = alpha + X beta + noise, with noise N(0, noise_scale^2 I).
@@ -66,20 +69,11 @@ def read_positive(name: str, value: ArrayLike, p: int) -> Array:
     array = check_real_array(name, value)
     if array.shape not in ((), (p,)):
         raise ValueError(f"{name} must be a number or have shape ({p},), one for each variable, got {array.shape}")
-    at = first_true(array <= 0)
+    at = first_true((array < _SMALLEST) | (array > 1.0 / _SMALLEST))
     if at is not None:
-        raise ValueError(f"{name} must be > 0, got {entry(name, at, array[at])}")
+        unless_tiny = "" if array[at] <= 0 else f" and between {_SMALLEST} and {1.0 / _SMALLEST}: use other units"
+        raise ValueError(f"{name} must be > 0{unless_tiny}, got {entry(name, at, array[at])}")
     return np.broadcast_to(array, (p,)).copy()
-
-
-def precisions(name: str, scale: Array) -> Array:
-    """Return 1/scale^2, (p,), which must fit in a float64."""
-    with np.errstate(over="ignore", under="ignore"):
-        out: Array = scale**-2.0
-    at = first_true(~np.isfinite(out))
-    if at is not None:
-        raise ValueError(f"1/{name}^2 must fit in a float64, got {entry(name, at, scale[at])}; use other units")
-    return out
 
 
 def draw_normal(precision: Array, linear: Array, generator: np.random.Generator) -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import check_flag, check_real_array, entry, first_true
 from bouncy.piecewise.potential import Cells, Potential
-from bouncy.piecewise.targets._regression import Regression, draw_normal, precisions, read_positive
+from bouncy.piecewise.targets._regression import Regression, draw_normal, read_positive
 
 Array = NDArray[np.float64]
 
@@ -137,7 +137,7 @@ class SpikeSlab(Regression):
     def _precision(self) -> Array:
         """Return A = X'X/noise_scale^2 + diag(1/slab_scale^2), (p, p)."""
         A: Array = self._gram / self.noise_scale**2
-        A[np.diag_indices(self.d)] += precisions("slab_scale", self.slab_scale)
+        A[np.diag_indices(self.d)] += self.slab_scale**-2.0
         return A
 
     @cached_property
