@@ -62,8 +62,8 @@ def noise_scale(X: Any, y: ArrayLike, *, shape: float = 0.0, rate: float = 0.0, 
     if rate == 0.0 and p >= observations:
         raise ValueError(
             f"rate must be > 0 where {p} variables can fit {observations} observations (an intercept takes one) "
-            "without noise, or the posterior cannot be normalised; got rate = 0. With a guess s of the noise try shape=1 "
-            "and rate=s**2"
+            "without noise, or the posterior cannot be normalised; got rate = 0. With a guess s of the noise, try "
+            "shape=1 and rate=s**2"
         )
 
     def update(x: Array, parameters: Mapping[str, Any], generator: np.random.Generator) -> float:
