@@ -21,10 +21,10 @@ SLAB = np.linspace(0.5, 1.5, P)
 NOISE = 0.9
 
 
-def made_up(n=50, p=P, effects=(0.8, -0.5, 0.3), seed=3):
+def made_up(n=30, p=P, effects=(0.4, -0.3, 0.2), seed=3):
     """Return X, (n, p), with correlated columns of some mean, and y that the first few of them explain in part."""
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p)) + 0.6 * rng.standard_normal((n, 1)) + rng.standard_normal(p)
+    X = rng.standard_normal((n, p)) + 0.4 * rng.standard_normal((n, 1)) + rng.standard_normal(p)
     return X, 2.0 + X[:, : len(effects)] @ effects + rng.standard_normal(n)
 
 
@@ -74,33 +74,21 @@ def enumerate_models(inclusion, slab, noise, X, y):
     return weight @ models, mean, np.tensordot(weight, squares, 1) - np.outer(mean, mean)
 
 
-def quadrature_over_models(inclusion, slab, noise, X, y, nodes=48):
-    """Return the same for positive coefficients, by Gauss-Legendre quadrature over each model's orthant."""
-    p = X.shape[1]
+def quadrature(inclusion, slab, noise, X, y, nodes=60, reach=3.0):
+    """Return the same for positive coefficients, by a grid of zero and Gauss-Legendre nodes on each axis."""
     X, y = X - X.mean(axis=0), y - y.mean()
-    G, b = X.T @ X / noise**2, X.T @ y / noise**2
-    A = G + np.diag(slab**-2.0)
     t, w = np.polynomial.legendre.leggauss(nodes)
-    weight, first, second, included = 0.0, np.zeros(p), np.zeros((p, p)), np.zeros(p)
-    for model in itertools.product([False, True], repeat=p):
-        at = np.flatnonzero(model)
-        # A coefficient is at most what it is by itself, give or take, or what the others leave to it.
-        reach = [
-            max(0.0, np.linalg.solve(A[np.ix_(at, at)], b[at])[k]) + 12 / math.sqrt(A[j, j]) for k, j in enumerate(at)
-        ]
-        axes = [0.5 * r * (t + 1) for r in reach]
-        grid = np.array(np.meshgrid(*axes, indexing="ij")).reshape(len(at), -1).T if len(at) else np.zeros((1, 0))
-        mass = np.prod(np.array(np.meshgrid(*[0.5 * r * w for r in reach], indexing="ij")).reshape(len(at), -1), axis=0)
-        x = np.zeros((len(grid), p))
-        x[:, at] = grid
-        density = np.exp(-0.5 * np.einsum("ki,ij,kj->k", x, A, x) + x @ b) * mass
-        density *= np.prod(np.where(model, inclusion * 2 / (math.sqrt(2 * math.pi) * slab), 1 - inclusion))
-        weight += density.sum()
-        first += density @ x
-        second += (x.T * density) @ x
-        included += density.sum() * np.array(model)
-    mean = first / weight
-    return included / weight, mean, second / weight - np.outer(mean, mean)
+    axis = np.concatenate([[0.0], 0.5 * reach * (t + 1)])
+    masses = []
+    for pi, scale in zip(inclusion, slab, strict=True):
+        density = stats.halfnorm.pdf(axis[1:], scale=scale)
+        masses.append(np.concatenate([[1 - pi], pi * 0.5 * reach * w * density]))
+    x = np.stack(np.meshgrid(*[axis] * len(slab), indexing="ij"), axis=-1).reshape(-1, len(slab))
+    prior = np.prod(np.meshgrid(*masses, indexing="ij"), axis=0).ravel()
+    weight = prior * np.exp(-0.5 * ((y[:, None] - X @ x.T) ** 2).sum(axis=0) / noise**2)
+    weight /= weight.sum()
+    mean = weight @ x
+    return weight @ (x > 0.0), mean, (x.T * weight) @ x - np.outer(mean, mean)
 
 
 # The potential
@@ -193,19 +181,18 @@ def test_starts_are_possible_and_differ(positive):
 # The posterior
 
 
-def check(run, inclusion, mean, covariance, detect):
+def check(target, inclusion, mean, covariance, detect, seed, draws=10_000):
     """Compare a run with exact answers: false alarms 1e-6 for each of the three."""
-    df = run.diagnostics.get("degrees_of_freedom", 100)
-    options = {"degrees_of_freedom": df, "detect": detect}
+    run = bouncy.sample(target, "bps", chains=32, draws=draws, warmup=300, seed=seed, keep="means", progress=False)
+    options = {"degrees_of_freedom": run._mean.degrees_of_freedom, "detect": detect}
     z_test(run.inclusion, inclusion, run.inclusion_se, **options, name="inclusion").check()
     z_test(run.mean, mean, run.mean_se, **options, name="mean").check()
     z_test(run.covariance, covariance, run.covariance_se, **options, name="covariance").check()
 
 
 def test_against_all_models():
-    """Catches an error above 0.02 in inclusion probabilities, means or covariances of ten signed coefficients."""
-    run = bouncy.sample(build(), "bps", chains=4, draws=20_000, warmup=1000, seed=SEED, progress=False)
-    check(run, *enumerate_models(INCLUSION, SLAB, NOISE, X, Y), detect=0.02)
+    """Catches an error above 0.08 in inclusion probabilities, means or covariances of ten signed coefficients."""
+    check(build(), *enumerate_models(INCLUSION, SLAB, NOISE, X, Y), detect=0.08, seed=SEED)
 
 
 def test_against_variable_selection():
@@ -217,21 +204,18 @@ def test_against_variable_selection():
 
 
 def test_positive_coefficients_against_quadrature():
-    """Catches an error above 0.02 in the posterior of coefficients that are zero or positive, one pushed to zero."""
+    """Catches an error above 0.03 in the posterior of coefficients that are zero or positive, one pushed to zero."""
     inclusion, slab = np.array([0.3, 0.5, 0.6]), np.array([0.5, 0.8, 1.2])
     data, response = made_up(n=20, p=3, effects=(0.3, -0.3, 0.5))
     target = bouncy.SpikeSlab(data, response, inclusion=inclusion, slab_scale=slab, noise_scale=1.0, positive=True)
-    exact = quadrature_over_models(inclusion, slab, 1.0, data, response)
-    run = bouncy.sample(target, "bps", chains=4, draws=20_000, warmup=500, seed=SEED + 1, progress=False)
-    check(run, *exact, detect=0.02)
-    assert (run.draws >= 0.0).all()
+    exact = quadrature(inclusion, slab, 1.0, data, response)
+    check(target, *exact, detect=0.03, seed=SEED + 1, draws=5000)
 
 
 def test_width_does_not_change_the_posterior():
-    """Catches an interval that stands for zero with a probability that grows with it, above 0.03."""
+    """Catches an interval that stands for zero with a probability that grows with it, above 0.2."""
     target = build(width=8.0 * build().scale)
-    run = bouncy.sample(target, "bps", chains=4, draws=20_000, warmup=1000, seed=SEED + 2, progress=False)
-    check(run, *enumerate_models(INCLUSION, SLAB, NOISE, X, Y), detect=0.03)
+    check(target, *enumerate_models(INCLUSION, SLAB, NOISE, X, Y), detect=0.2, seed=SEED + 2, draws=3000)
 
 
 # Input
@@ -276,10 +260,10 @@ def test_wrong_kinds_are_refused(options):
 def test_bad_data_are_named():
     """Catches data that cannot belong together, or a column that can explain nothing."""
     options = {"inclusion": 0.5, "slab_scale": 1.0, "noise_scale": 1.0}
-    with pytest.raises(ValueError, match=r"y must have shape \(50,\)"):
+    with pytest.raises(ValueError, match=r"y must have shape \(30,\)"):
         bouncy.SpikeSlab(X, Y[:-1], **options)
     with pytest.raises(ValueError, match="column 1 of X is constant"):
-        bouncy.SpikeSlab(np.column_stack([X[:, 0], np.ones(50)]), Y, **options)
+        bouncy.SpikeSlab(np.column_stack([X[:, 0], np.ones(30)]), Y, **options)
     with pytest.raises(ValueError, match="at least 2 rows"):
         bouncy.SpikeSlab([[1.0]], [1.0], **options)
     with pytest.raises(ValueError, match="inclusion"):
