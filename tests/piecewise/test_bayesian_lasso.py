@@ -118,15 +118,15 @@ def test_starts_are_possible_with_more_variables_than_observations(rng):
 
 
 def test_orthogonal_design_in_closed_form():
-    """Catches an error above 0.06 in means, variances and signs of coefficients that do not know of each other."""
+    """Catches an error above 0.05 in means, variances and signs of coefficients that do not know of each other."""
     rng = np.random.default_rng(5)
     design = np.linalg.qr(rng.standard_normal((40, P)))[0] * [1.0, 2.0, 3.0, 4.0, 5.0]
     response = design @ [0.5, -0.5, 0.1, 0.0, 0.3] + 0.5 * rng.standard_normal(40)
     target = bouncy.BayesianLasso(design, response, penalty=PENALTY, noise_scale=NOISE, intercept=False)
     a, b = (design**2).sum(axis=0) / NOISE**2, design.T @ response / NOISE**2
     mean, variance, negative = np.array([one_coefficient(*row) for row in zip(a, b, PENALTY, strict=True)]).T
-    run = bouncy.sample(target, "bps", chains=4, draws=10_000, warmup=300, seed=SEED, progress=False)
-    options = {"degrees_of_freedom": run._mean.degrees_of_freedom, "detect": 0.06}
+    run = bouncy.sample(target, "bps", chains=16, draws=4000, warmup=300, seed=SEED, progress=False)
+    options = {"degrees_of_freedom": run._mean.degrees_of_freedom, "detect": 0.05}
     z_test(run.mean, mean, run.mean_se, **options).check()
     z_test(run.variance, variance, run.variance_se, **options).check()
     correlated = run.covariance - np.diag(run.variance)
@@ -137,7 +137,7 @@ def test_orthogonal_design_in_closed_form():
 
 def test_correlated_design_against_the_scale_mixture():
     """Catches an error above 0.03 in means and second moments, by the Gibbs sampler of Park & Casella."""
-    run = bouncy.sample(build(), "bps", chains=4, draws=10_000, warmup=300, seed=SEED + 1, progress=False)
+    run = bouncy.sample(build(), "bps", chains=16, draws=4000, warmup=300, seed=SEED + 1, progress=False)
     peer = scale_mixture_gibbs(X, Y, PENALTY, NOISE, 2000, 40, np.random.default_rng([SEED, 2]))
     second = run.covariance + np.outer(run.mean, run.mean)
     found = np.concatenate([run.mean, second.ravel()])

@@ -191,8 +191,8 @@ def check(target, inclusion, mean, covariance, detect, seed, draws=10_000):
 
 
 def test_against_all_models():
-    """Catches an error above 0.08 in inclusion probabilities, means or covariances of ten signed coefficients."""
-    check(build(), *enumerate_models(INCLUSION, SLAB, NOISE, X, Y), detect=0.08, seed=SEED)
+    """Catches an error above 0.1 in inclusion probabilities, means or covariances of ten signed coefficients."""
+    check(build(), *enumerate_models(INCLUSION, SLAB, NOISE, X, Y), detect=0.1, seed=SEED)
 
 
 def test_against_variable_selection():
@@ -204,18 +204,18 @@ def test_against_variable_selection():
 
 
 def test_positive_coefficients_against_quadrature():
-    """Catches an error above 0.03 in the posterior of coefficients that are zero or positive, one pushed to zero."""
+    """Catches an error above 0.06 in the posterior of coefficients that are zero or positive, one pushed to zero."""
     inclusion, slab = np.array([0.3, 0.5, 0.6]), np.array([0.5, 0.8, 1.2])
     data, response = made_up(n=20, p=3, effects=(0.3, -0.3, 0.5))
     target = bouncy.SpikeSlab(data, response, inclusion=inclusion, slab_scale=slab, noise_scale=1.0, positive=True)
     exact = quadrature(inclusion, slab, 1.0, data, response)
-    check(target, *exact, detect=0.03, seed=SEED + 1, draws=5000)
+    check(target, *exact, detect=0.06, seed=SEED + 1, draws=5000)
 
 
 def test_width_does_not_change_the_posterior():
-    """Catches an interval that stands for zero with a probability that grows with it, above 0.2."""
+    """Catches an interval that stands for zero with a probability that grows with it, above 0.25."""
     target = build(width=8.0 * build().scale)
-    check(target, *enumerate_models(INCLUSION, SLAB, NOISE, X, Y), detect=0.2, seed=SEED + 2, draws=3000)
+    check(target, *enumerate_models(INCLUSION, SLAB, NOISE, X, Y), detect=0.25, seed=SEED + 2, draws=3000)
 
 
 # Input
