@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import check_flag, check_positive, check_real_array, entry, first_true
 from bouncy.piecewise.contract import PiecewiseTarget
+from bouncy.piecewise.potential import Cells
 from bouncy.targets._regression import normalise, read_design, read_response
 
 Array = NDArray[np.float64]
@@ -44,6 +47,11 @@ class Regression(PiecewiseTarget):
             self._moment = norms * (rows @ response)  # X'y
         self.noise_scale = self._read_noise(noise_scale)
 
+    @cached_property
+    @abstractmethod
+    def geometry(self) -> Cells:
+        """The cells, without what depends on hyperparameters."""
+
     def _read_noise(self, noise_scale: Any) -> float:
         """Return the standard deviation of the noise, in whose units the data must fit in a float64."""
         scale = check_positive("noise_scale", noise_scale)
@@ -59,7 +67,7 @@ class Regression(PiecewiseTarget):
     def _changed(self, **attributes: Any) -> Self:
         """Return the same posterior with other hyperparameters, which shares the data, the cells and the scale."""
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__, scale=self.scale, **attributes)
+        other.__dict__.update(self.__dict__, scale=self.scale, geometry=self.geometry, **attributes)
         other.__dict__.pop("potential", None)
         return other
 

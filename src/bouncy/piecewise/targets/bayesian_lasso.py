@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -89,13 +90,14 @@ class BayesianLasso(Regression):
     @cached_property
     def potential(self) -> Potential:
         """U(y), with the logarithm of the prior in the tilts and the constants."""
-        cells = Cells.alike(
-            self.d,
-            [-np.inf, 0.0, np.inf],
-            constant=-np.log(0.5 * self.penalty)[:, None],
-            tilt=np.stack([-self.penalty, self.penalty], 1),
-        )
+        tilt = np.stack([-self.penalty, self.penalty], axis=1).ravel()
+        cells = replace(self.geometry, constant=np.repeat(-np.log(0.5 * self.penalty), 2), tilt=tilt)
         return Potential(self._gram / self.noise_scale**2, self._moment / self.noise_scale**2, cells)
+
+    @cached_property
+    def geometry(self) -> Cells:
+        """The cells, without what depends on hyperparameters."""
+        return Cells.alike(self.d, [-np.inf, 0.0, np.inf])
 
     @cached_property
     def scale(self) -> Array:

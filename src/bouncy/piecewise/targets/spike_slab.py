@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -143,21 +144,24 @@ class SpikeSlab(Regression):
     @cached_property
     def potential(self) -> Potential:
         """U(y): the likelihood and the slab are in the quadratic form, what is left of the prior in the constants."""
-        return Potential(self._precision(), self._moment / self.noise_scale**2, self._cells())
-
-    def _cells(self) -> Cells:
         spike = np.log(self.width) - np.log1p(-self.inclusion)
         slab = -np.log(self.inclusion) - np.log(self._slab_density)
+        constant = np.stack([spike, slab] if self.positive else [slab, spike, slab], axis=1)
+        cells = replace(self.geometry, constant=constant.ravel())
+        return Potential(self._precision(), self._moment / self.noise_scale**2, cells)
+
+    @cached_property
+    def geometry(self) -> Cells:
+        """The cells, without what depends on hyperparameters."""
+        zero, end = np.zeros(self.d), np.full(self.d, np.inf)
         if self.positive:
-            edges = [-self.width, np.zeros(self.d), np.full(self.d, np.inf)]
-            return Cells.alike(self.d, np.stack(edges, 1), slope=[0.0, 1.0], constant=np.stack([spike, slab], 1))
-        half, end = 0.5 * self.width, np.full(self.d, np.inf)
+            return Cells.alike(self.d, np.stack([-self.width, zero, end], axis=1), slope=[0.0, 1.0])
+        half = 0.5 * self.width
         return Cells.alike(
             self.d,
-            np.stack([-end, -half, half, end], 1),
+            np.stack([-end, -half, half, end], axis=1),
             slope=[1.0, 0.0, 1.0],
-            shift=np.stack([half, np.zeros(self.d), -half], 1),
-            constant=np.stack([slab, spike, slab], 1),
+            shift=np.stack([half, zero, -half], axis=1),
         )
 
     def _log_prob(self, x: Array) -> float:
