@@ -115,12 +115,13 @@ class Cells:
     def coordinates(self, x: Array) -> tuple[Array, NDArray[np.int64]]:
         """Return coordinates y that stand for the values x, and the rows of their cells, all (d,).
 
-        Where a whole cell stands for a value, y is the point of it where phi is smallest. A value that no cell has is a
-        `ValueError`.
+        Where a whole cell stands for a value, y is the point of it where phi is smallest, also if the value is that of
+        an end of a cell beside it. A value that no cell has is a `ValueError`.
         """
         y, rows = np.empty(self.d), np.empty(self.d, np.int64)
         for i in range(self.d):
-            for row in range(self.first[i], self.first[i + 1]):
+            rows_of_i = range(self.first[i], self.first[i + 1])
+            for row in sorted(rows_of_i, key=lambda row: self.slope[row] != 0.0):
                 y[i] = self._coordinate(row, x[i])
                 if self.lower[row] <= y[i] <= self.upper[row] and self.constant[row] < np.inf:
                     rows[i] = row

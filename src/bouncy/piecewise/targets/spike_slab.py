@@ -1,0 +1,243 @@
+"""Coefficients of a linear regression of which any may be exactly zero."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bouncy._validation import check_flag, check_real_array, entry, first_true
+from bouncy.piecewise.potential import Cells, Potential
+from bouncy.piecewise.targets._regression import Regression, draw_normal, read_positive
+
+Array = NDArray[np.float64]
+
+# Length of the interval that stands for zero, in units of the standard deviation of a coefficient given the others.
+_WIDTH = 2.0
+
+
+class SpikeSlab(Regression):
+    """Posterior of the coefficients of a linear regression under a spike-and-slab prior.
+
+    The model is y = alpha + X beta + noise with noise N(0, noise_scale^2 I), a flat prior of the intercept alpha, which
+    is integrated out, and independent
+
+        beta_j = 0 with probability 1 - inclusion_j,    else beta_j ~ N(0, slab_scale_j^2),
+
+    or |N(0, slab_scale_j^2)| if `positive`. The values x that are sampled are the coefficients beta themselves, with
+    zeros that are exact; `run.inclusion` is the probability of being different from zero.
+
+    Parameters
+    ----------
+    X : (n, p) array-like or data frame
+        Variables in columns. The columns of a data frame (anything with `columns` and `to_numpy`) give the labels.
+        Booleans count as 0 and 1.
+    y : (n,) array-like
+        Response.
+    inclusion : float or (p,) array-like
+        Prior probability that a coefficient is not zero, strictly between 0 and 1.
+    slab_scale : float or (p,) array-like
+        Standard deviation of a coefficient that is not zero, in units of y over those of its column (if `positive`,
+        the standard deviation before the sign is dropped).
+    noise_scale : float
+        Standard deviation of the noise, in units of y.
+    positive : bool
+        Whether coefficients are zero or positive, instead of zero or of either sign.
+    width : float or (p,) array-like, optional
+        Length of the interval that stands for zero (see the notes), in units of the coefficient. It has no influence
+        on the posterior, only on the speed of mixing.
+    intercept : bool
+        Whether there is an intercept. Without one, X and y are taken as they are.
+    labels : sequence, optional
+        Names of the variables, if X is not a data frame or should have others.
+
+    Attributes
+    ----------
+    d, n : int
+        Numbers of variables and of observations.
+    inclusion, slab_scale, width : (p,) array
+    noise_scale : float
+    positive, intercept : bool
+
+    Notes
+    -----
+    The zero of each coefficient is stretched to an interval in which the particle moves (Pakman, section 1): with w the
+    width, beta = y + w/2 for y < -w/2, 0 for |y| <= w/2 and y - w/2 for y > w/2. The likelihood is continuous in y, so
+    that the toll at the ends of the interval depends on the prior alone. It is the logarithm of the density
+    (1 - inclusion)/w of the interval against that of the slab at zero, inclusion/(sqrt(2 pi) slab_scale). Positive
+    coefficients (Pakman & Paninski) are zero for -w <= y <= 0, with a wall at -w, and y beyond.
+
+    Zero and other values are exchanged at a rate in proportion to the lower of the two densities beside an edge. So a
+    width up to that at which they are equal costs nothing, while a wider one keeps coefficients at zero for long. A
+    narrow one makes the particle hit the ends more often, to no effect, and in a wide one it loses its way. The default
+    is the width of equal densities, but at most twice the standard deviation of the coefficient given the others; half
+    and double of that are as good.
+
+    Where coefficients are of no interest and the slab is normal, `VariableSelection` integrates them out, which mixes
+    better; here they, and their products, come with their own error bars, and signs may be restricted.
+
+    References
+    ----------
+    Pakman, "Binary Bouncy Particle Sampler", arXiv:1711.00922 (2017). Pakman & Paninski, "Auxiliary-variable exact
+    Hamiltonian Monte Carlo samplers for binary distributions", arXiv:1311.2166 (2013). George & McCulloch (1993), J.
+    Amer. Statist. Assoc. 88, 881.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bouncy
+    >>> generator = np.random.default_rng(0)
+    >>> X = generator.standard_normal((50, 4))
+    >>> y = X[:, 0] - X[:, 2] + generator.standard_normal(50)
+    >>> target = bouncy.SpikeSlab(X, y, inclusion=0.5, slab_scale=1.0, noise_scale=1.0, labels=["a", "b", "c", "d"])
+    >>> target
+    SpikeSlab(p=4, n=50, noise_scale=1)
+    >>> float(target.log_prob([1.0, 0.0, -1.0, 0.0]) - target.log_prob([1.0, 0.1, -1.0, 0.0])) > 0
+    True
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        inclusion: ArrayLike,
+        slab_scale: ArrayLike,
+        noise_scale: float,
+        positive: bool = False,
+        width: ArrayLike | None = None,
+        intercept: bool = True,
+        labels: Sequence[Hashable] | None = None,
+    ) -> None:
+        super().__init__(X, y, noise_scale, intercept, labels)
+        self.positive = check_flag("positive", positive)
+        self.inclusion = _read_inclusion(inclusion, self.d)
+        self.slab_scale = read_positive("slab_scale", slab_scale, self.d)
+        self.width = self._default_width() if width is None else read_positive("width", width, self.d)
+
+    def _default_width(self) -> Array:
+        equal_densities = (1.0 - self.inclusion) / (self.inclusion * self._slab_density)
+        return np.minimum(equal_densities, _WIDTH * self.scale)
+
+    @property
+    def _slab_density(self) -> Array:
+        """Prior density at zero of a coefficient that is not zero, (p,)."""
+        signs = 2.0 if self.positive else 1.0
+        density: Array = signs / (np.sqrt(2.0 * np.pi) * self.slab_scale)
+        return density
+
+    @cached_property
+    def scale(self) -> Array:
+        """Standard deviation of each coefficient in the slab given all others, (p,)."""
+        return 1.0 / np.sqrt(self._precision().diagonal())
+
+    def _precision(self) -> Array:
+        """Return A = X'X/noise_scale^2 + diag(1/slab_scale^2), (p, p)."""
+        A: Array = self._gram / self.noise_scale**2
+        A[np.diag_indices(self.d)] += self.slab_scale**-2.0
+        return A
+
+    @cached_property
+    def potential(self) -> Potential:
+        """U(y): the likelihood and the slab are in the quadratic form, what is left of the prior in the constants."""
+        spike = np.log(self.width) - np.log1p(-self.inclusion)
+        slab = -np.log(self.inclusion) - np.log(self._slab_density)
+        constant = np.stack([spike, slab] if self.positive else [slab, spike, slab], axis=1)
+        cells = replace(self.geometry, constant=constant.ravel())
+        return Potential(self._precision(), self._moment / self.noise_scale**2, cells)
+
+    @cached_property
+    def geometry(self) -> Cells:
+        """The cells, without what depends on hyperparameters."""
+        zero, end = np.zeros(self.d), np.full(self.d, np.inf)
+        if self.positive:
+            return Cells.alike(self.d, np.stack([-self.width, zero, end], axis=1), slope=[0.0, 1.0])
+        half = 0.5 * self.width
+        return Cells.alike(
+            self.d,
+            np.stack([-end, -half, half, end], axis=1),
+            slope=[1.0, 0.0, 1.0],
+            shift=np.stack([half, zero, -half], axis=1),
+        )
+
+    def _log_prob(self, x: Array) -> float:
+        # A zero has the probability of its whole interval.
+        return super()._log_prob(x) + float(np.log(self.width[x == 0.0]).sum())
+
+    def given(
+        self,
+        *,
+        inclusion: ArrayLike | None = None,
+        slab_scale: ArrayLike | None = None,
+        noise_scale: float | None = None,
+    ) -> Self:
+        """Return the posterior of the same data with other hyperparameters; those that are not named stay as they are.
+
+        The data are not read again, and the intervals that stand for zero stay as wide as they are, so that a particle
+        may go on from where it is, as `bouncy.Within` lets it.
+
+        Examples
+        --------
+        >>> import bouncy
+        >>> X, y = [[1.0], [2.0], [4.0]], [1.0, 2.0, 3.0]
+        >>> target = bouncy.SpikeSlab(X, y, inclusion=0.5, slab_scale=1.0, noise_scale=1.0)
+        >>> target.given(noise_scale=2.0)
+        SpikeSlab(p=1, n=3, noise_scale=2)
+        """
+        changes: dict[str, Any] = {}
+        if inclusion is not None:
+            changes["inclusion"] = _read_inclusion(inclusion, self.d)
+        if slab_scale is not None:
+            changes["slab_scale"] = read_positive("slab_scale", slab_scale, self.d)
+        if noise_scale is not None:
+            changes["noise_scale"] = self._read_noise(noise_scale)
+        return self._changed(**changes)
+
+    def start(self, generator: np.random.Generator) -> Array:
+        """Return coordinates of a model drawn from the prior, with coefficients drawn from their law given it, (d,).
+
+        Positive coefficients are drawn without regard to their sign and are zero where they come out negative.
+        """
+        model = np.flatnonzero(generator.random(self.d) < self.inclusion)
+        beta = np.zeros(self.d)
+        beta[model] = draw_normal(self._precision()[np.ix_(model, model)], self.potential.linear[model], generator)
+        place = self.width * generator.random(self.d)
+        if self.positive:
+            return np.where(beta > 0.0, beta, -place)
+        half = 0.5 * self.width
+        return np.where(beta == 0.0, place - half, beta + np.copysign(half, beta))
+
+    def __repr__(self) -> str:
+        kind = ", positive" if self.positive else ""
+        return f"SpikeSlab(p={self.d}, n={self.n}, noise_scale={self.noise_scale:g}{kind})"
+
+
+def _read_inclusion(inclusion: ArrayLike, p: int) -> Array:
+    probabilities = check_real_array("inclusion", inclusion)
+    if probabilities.shape not in ((), (p,)):
+        raise ValueError(f"inclusion must be a number or have shape ({p},), got shape {probabilities.shape}")
+    at = first_true((probabilities <= 0) | (probabilities >= 1))
+    if at is not None:
+        raise ValueError(
+            f"inclusion must lie strictly between 0 and 1, got {entry('inclusion', at, probabilities[at])}; leave a "
+            "variable that is never in the model out of X, and give one that always is a probability close to 1"
+        )
+    return np.broadcast_to(probabilities, (p,)).copy()
+
+
+def _example(**options: Any) -> SpikeSlab:
+    """Return a model of three variables, two of them much alike."""
+    t = np.arange(16.0)
+    X = np.column_stack([np.sin(t), np.sin(t) + 0.4 * np.cos(3 * t), np.cos(2 * t)])
+    y = 0.4 * X[:, 0] + 0.3 * X[:, 2] + 0.5 * np.sin(t * t)
+    return SpikeSlab(X, y, slab_scale=[0.5, 0.7, 1.0], noise_scale=0.6, **options)
+
+
+EXAMPLES = {
+    "spike-slab": lambda: _example(inclusion=[0.3, 0.5, 0.6]),
+    "spike-slab-positive": lambda: _example(inclusion=0.4, positive=True),
+}
