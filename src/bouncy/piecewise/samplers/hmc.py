@@ -15,7 +15,6 @@ from bouncy._dispatch import implements, part
 from bouncy._random import fill_normal, new_state
 from bouncy._validation import check_nonnegative
 from bouncy.piecewise.contract import PathSampler, PiecewiseTarget
-from bouncy.piecewise.coupling import multiply
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_point
 from bouncy.piecewise.recorder import end_sweep, record_point
@@ -125,7 +124,7 @@ class Trajectory(NamedTuple):
     y: Array  # (d,) where the last trajectory ended, in scaled coordinates
     row: NDArray[np.int64]  # (d,) cells, of which each coordinate has one
     x: Array  # (d,) deviation from the mean
-    v: Array  # (d,)
+    v: Array  # (d,) NaN before the first one is drawn
     rng: NDArray[np.uint64]  # (4,)
     mean: Array  # (d,)
     scale: Array  # (d,)
@@ -143,7 +142,7 @@ def new_trajectory(target: Normal, y: Array, row: NDArray[np.int64], rng: NDArra
         y=y / target.scale,
         row=row.astype(np.int64),
         x=np.zeros(target.d),
-        v=np.zeros(target.d),
+        v=np.full(target.d, np.nan),
         rng=rng,
         mean=target.mean.copy(),
         scale=target.scale.copy(),
@@ -161,18 +160,17 @@ def _settle(motion, view):  # type: ignore[no-untyped-def]
     for i in range(motion.x.size):
         x = motion.y[i] * motion.scale[i] - motion.mean[i]
         motion.x[i] = min(max(x, motion.lower[i]), motion.upper[i])
+    if np.isnan(motion.v[0]):
+        refresh(motion)
 
 
 @implements(sweep, Trajectory)
 def _sweep(motion, view, recorder, sweep_time):  # type: ignore[no-untyped-def]
     x, values = motion.x, motion.scratch
-    refresh(motion)
-    recorder.open_events[REFRESHMENTS] += 1.0
     recorder.open_events[HITS] += travel(motion, sweep_time)
-    multiply(view.coupling, x, values)
-    energy = 0.0
+    energy = refresh(motion)
+    recorder.open_events[REFRESHMENTS] += 1.0
     for i in range(x.size):
-        energy += 0.5 * x[i] * values[i]
         values[i] = motion.mean[i] + x[i]
         motion.y[i] = values[i] / motion.scale[i]
         record_point(recorder, i, motion.row[i], values[i], sweep_time)
@@ -182,15 +180,25 @@ def _sweep(motion, view, recorder, sweep_time):  # type: ignore[no-untyped-def]
 
 @helper
 def refresh(motion):  # type: ignore[no-untyped-def]
-    """Draw a velocity from N(0, covariance): root' z, by rows, of which all entries but the first few are used."""
-    v, z = motion.v, motion.scratch
+    """Draw a velocity from N(0, covariance), and return the potential x'Px/2. Changes v, the generator and scratch.
+
+    One pass over the root R, where covariance = R'R, does both: the velocity is R'z with z standard normal, and the
+    potential is |e|^2 / 2 for the solution of R'e = x. It is memory that such a pass waits for.
+    """
+    v, z, rest = motion.v, motion.soonness, motion.scratch
     fill_normal(motion.rng, z)
     for i in range(v.size):
         v[i] = 0.0
+        rest[i] = motion.x[i]
+    energy = 0.0
     for i in range(v.size):
-        row, rest, factor = motion.root[i, i:], v[i:], z[i]
-        for k in range(rest.size):
-            rest[k] += factor * row[k]
+        row, v_from, rest_from = motion.root[i, i:], v[i:], rest[i:]
+        factor, e = z[i], rest[i] / row[0]
+        energy += 0.5 * e * e
+        for k in range(row.size):
+            v_from[k] += factor * row[k]
+            rest_from[k] -= e * row[k]
+    return energy
 
 
 @helper

@@ -143,7 +143,7 @@ class SparseFactor:
 
     def draw(self, z: Array) -> Array:
         """Return a draw from N(0, M), made of d independent standard normals."""
-        return self.units * self._draw(self._eliminate(), z)
+        return np.asarray(self.units * self._draw(self._eliminate(), z))
 
     def draw_inverse(self, z: Array) -> Array:
         """Return a draw from N(0, M^-1), made of d independent standard normals: R^-1 w, with w from N(0, R)."""

@@ -75,7 +75,8 @@ class Normal(PiecewiseTarget):
     def covariance_root(self) -> Array:
         """The upper triangular matrix, (d, d), whose root'root is the covariance; read-only."""
         units = np.sqrt(np.diagonal(self._covariance))
-        return read_only(np.linalg.cholesky(self._covariance / units / units[:, None]).T * units)
+        lower = np.linalg.cholesky(self._covariance / units / units[:, None])
+        return read_only(np.ascontiguousarray(lower.T * units, dtype=np.float64))
 
     @property
     def lower(self) -> Array:
@@ -114,7 +115,7 @@ class Normal(PiecewiseTarget):
         return self._factor.draw(z) if self._given_covariance else self._factor.draw_inverse(z)
 
     def check_resolution(self, x: Array, scale: Array) -> None:
-        """Raise if a variable that lives near x on lengths `scale`, both (d,), does so in the last digits of a float."""
+        """Raise if a variable that lives near x, (d,), on lengths `scale`, (d,), does so in its last digits."""
         bad = first_true(scale < _RESOLUTION * np.abs(x))
         if bad is not None:
             raise ValueError(
@@ -150,7 +151,7 @@ def check_bounds(name: str, value: ArrayLike) -> Array:
 
 
 def read_only(array: Array) -> Array:
-    """Return a view that cannot be written to. Compiled loops are made for arrays that can, so they get the original."""
+    """Return a view that cannot be written to."""
     view = array.view()
     view.flags.writeable = False
     return view

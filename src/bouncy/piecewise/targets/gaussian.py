@@ -75,7 +75,8 @@ class Gaussian(Normal):
         if self.d > _MOST_EIGENVALUES:
             return None
         P = self._precision.toarray() if scipy.sparse.issparse(self._precision) else self._precision
-        return mean_root(np.linalg.eigvalsh(P * self.scale * self.scale[:, None])) / sqrt(2.0 * pi)
+        eigenvalues = np.linalg.eigvalsh(P * self.scale * self.scale[:, None])
+        return mean_root(np.asarray(eigenvalues, dtype=np.float64)) / sqrt(2.0 * pi)
 
 
 def mean_root(eigenvalues: Array) -> float:

@@ -124,7 +124,7 @@ class TruncatedGaussian(Normal):
 
     @property
     def rates(self) -> tuple[float | None, float | None]:
-        """Wall hits per unit time where the variables are independent: E|v_1| / 2 times their densities at the walls."""
+        """Wall hits per unit time of independent variables: E|v_1| / 2 times their densities at the walls."""
         if not self._is_diagonal():
             return None, None
         densities = wall_densities(self._mean, 1.0 / np.sqrt(self._precision.diagonal()), self._lower, self._upper)
