@@ -237,7 +237,8 @@ def new_view(potential: Potential, scale: Array) -> View:
         x = [cells.slope * end + cells.shift for end in (cells.upper, cells.lower)]
         phi = [cells.constant + end * (cells.tilt + 0.5 * cells.curvature * end) for end in (cells.upper, cells.lower)]
         jumps = [_jump(at_upper, at_lower, cells.first) for at_upper, at_lower in (x, phi)]
-    rows = {field.name: np.ascontiguousarray(getattr(cells, field.name)) for field in fields(Cells)}
+    # Copies: a view of a broadcast scalar cannot be written to, and compiled loops would be made anew for it.
+    rows = {field.name: np.array(getattr(cells, field.name)) for field in fields(Cells)}
     return View(as_coupling(potential.coupling), potential.linear.copy(), **rows, x_jump=jumps[0], phi_jump=jumps[1])
 
 
