@@ -85,6 +85,13 @@ class HMC(PathSampler):
     def name(self) -> str:
         return "hmc"
 
+    def rates(self, target: PiecewiseTarget) -> tuple[float | None, float | None]:
+        """Return the wall hits per unit time of independent variables: E|v_i| / 2 times densities at walls."""
+        if not isinstance(target, Normal) or target.wall_densities is None:
+            return None, None
+        mean_speeds = np.sqrt(np.diagonal(target.covariance) * (2.0 / pi))
+        return 0.5 * float(target.wall_densities @ mean_speeds), None
+
     def sweep_time(self, d: int) -> float:
         """Return the length of a trajectory."""
         return self.travel_time
@@ -211,27 +218,30 @@ def travel(motion, time):  # type: ignore[no-untyped-def]
     will meet its next wall.
     """
     x, v, lower, upper = motion.x, motion.v, motion.lower, motion.upper
-    hits = 0.0
-    _turn(motion, 1.0, 0.0, 0.0, 0)
+    hits, i, place, away = 0.0, 0, x[0], v[0]
+    c, s, kick = 1.0, 0.0, 0.0
     while True:
+        _turn(motion, c, s, kick, i)
+        if time == 0.0:
+            break
+        # Where a coordinate at a wall is, and where it goes, follows from which wall that is: not from rounded numbers
+        # that should be zero.
+        x[i], v[i] = place, away
+        motion.soonness[i] = _soonness(place, away, lower[i], upper[i])
         i, soonest = _first(motion.soonness)
         t = 2.0 * atan2(1.0, soonest)
         if t >= time or soonest == -inf:
-            break
+            c, s, kick, time = cos(time), sin(time), 0.0, 0.0
+            continue
         time -= t
         hits += 1.0
         c, s = _cosine_and_sine(soonest)
         speed = abs(v[i] * c - x[i] * s)
-        # Where the coordinate is, and where it goes, follows from which wall it has met: not from rounded numbers that
-        # should be zero.
         if _meets_upper(x[i], v[i], lower[i], upper[i]):
             place, away = upper[i], -speed
         else:
             place, away = lower[i], speed
-        _turn(motion, c, s, 2.0 * away / motion.covariance[i, i], i)
-        x[i], v[i] = place, away
-        motion.soonness[i] = _soonness(place, away, lower[i], upper[i])
-    _turn(motion, cos(time), sin(time), 0.0, 0)
+        kick = 2.0 * away / motion.covariance[i, i]
     for i in range(x.size):
         x[i] = min(max(x[i], lower[i]), upper[i])
     return hits

@@ -139,7 +139,7 @@ class SparseFactor:
             return np.zeros(self.units.size)
         if (lu.perm_r != lu.perm_c).any():
             return np.where(lu.perm_r == lu.perm_c, 1.0, 0.0)
-        return np.asarray(lu.U.diagonal())[lu.perm_c]
+        return np.asarray(lu.U.diagonal()[lu.perm_c])
 
     def draw(self, z: Array) -> Array:
         """Return a draw from N(0, M), made of d independent standard normals."""

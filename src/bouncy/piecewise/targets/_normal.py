@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr
 
 from bouncy._validation import check_real_array, check_real_dtype, entry, first_true
 from bouncy.piecewise.contract import PiecewiseTarget
@@ -95,6 +96,14 @@ class Normal(PiecewiseTarget):
         return np.asarray(self._given.toarray() if scipy.sparse.issparse(self._given) else self._given)
 
     @cached_property
+    def wall_densities(self) -> Array | None:
+        """Densities of independent variables at their two walls, added up, (d,); None of dependent ones."""
+        P = self._precision
+        if (P.count_nonzero() if scipy.sparse.issparse(P) else np.count_nonzero(P)) > self.d:
+            return None
+        return read_only(densities_at_ends(self._mean, 1.0 / np.sqrt(P.diagonal()), self._lower, self._upper))
+
+    @cached_property
     def potential(self) -> Potential:
         """U(x) = (x - mean)'P(x - mean)/2, with the constant spread over the variables."""
         pull = self._precision @ self._mean
@@ -128,6 +137,19 @@ class Normal(PiecewiseTarget):
         walls = int(np.isfinite(self._lower).sum() + np.isfinite(self._upper).sum())
         cut = f", {walls} wall{'' if walls == 1 else 's'}" if walls else ""
         return f"{type(self).__name__}(d={self.d}, {storage}{cut})"
+
+
+def densities_at_ends(mean: Array, sd: Array, lower: Array, upper: Array) -> Array:
+    """Return the sum of the densities of truncated normals, all (d,), at the two ends of their intervals.
+
+    In the tail where both ends lie on one side of the mean, they are reflected to the left, where the logarithm of the
+    distribution function keeps all its digits.
+    """
+    a, b = (lower - mean) / sd, (upper - mean) / sd
+    a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)
+    log_mass = log_ndtr(b) + np.log(-np.expm1(log_ndtr(a) - log_ndtr(b)))
+    ends = np.exp(-0.5 * np.stack([a, b]) ** 2 - log_mass)
+    return np.asarray(ends.sum(axis=0) / (sd * np.sqrt(2.0 * np.pi)))
 
 
 def per_variable(name: str, value: Array, d: int, like: str) -> Array:

@@ -86,14 +86,15 @@ def mean_root(eigenvalues: Array) -> float:
 
         E|z| E sqrt(v'Pv) = E sqrt(Q) = (1 / 2 sqrt(pi)) integral_0^inf (1 - E exp(-sQ)) s^-3/2 ds.
 
-    In log s the integrand is analytic and falls off like exp(-|log s| / 2), and equal steps converge exponentially.
+    In log s the integrand is bounded on a strip of half width pi/2 and falls off like exp(-|log s| / 2), so that the
+    error of equal steps h is about exp(-pi^2 / h).
 
     Examples
     --------
     >>> round(mean_root(np.full(3, 4.0)), 12)
     2.0
     """
-    step = 0.5
+    step = 0.25
     log_s = np.arange(-80.0, 80.0, step) - np.log(eigenvalues.sum())
     s = np.exp(log_s)
     laplace = 0.5 * np.log1p(2.0 * s[:, None] * eigenvalues).sum(axis=1)

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr
 
 from bouncy._validation import entry, first_true
 from bouncy.clocks.contract import mean_speed
@@ -125,14 +123,9 @@ class TruncatedGaussian(Normal):
     @property
     def rates(self) -> tuple[float | None, float | None]:
         """Wall hits per unit time of independent variables: E|v_1| / 2 times their densities at the walls."""
-        if not self._is_diagonal():
+        if self.wall_densities is None:
             return None, None
-        densities = wall_densities(self._mean, 1.0 / np.sqrt(self._precision.diagonal()), self._lower, self._upper)
-        return 0.5 * mean_speed(self.d) * float(np.sum(densities * self.scale)), None
-
-    def _is_diagonal(self) -> bool:
-        P = self._precision
-        return int(P.count_nonzero() if scipy.sparse.issparse(P) else np.count_nonzero(P)) == self.d
+        return 0.5 * mean_speed(self.d) * float(self.wall_densities @ self.scale), None
 
 
 def fold(x: Array, lower: Array, upper: Array) -> Array:
@@ -144,19 +137,6 @@ def fold(x: Array, lower: Array, upper: Array) -> Array:
         beside = np.where(lower > -np.inf, lower + np.abs(x - lower), upper - np.abs(upper - x))
     folded = np.where(width < np.inf, between, np.where((lower > -np.inf) | (upper < np.inf), beside, x))
     return np.clip(folded, lower, upper)
-
-
-def wall_densities(mean: Array, sd: Array, lower: Array, upper: Array) -> Array:
-    """Return the sum of the densities of truncated normals, all (d,), at the two ends of their intervals.
-
-    In the tail where both ends lie on one side of the mean, they are reflected to the left, where the logarithm of the
-    distribution function keeps all its digits.
-    """
-    a, b = (lower - mean) / sd, (upper - mean) / sd
-    a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)
-    log_mass = log_ndtr(b) + np.log(-np.expm1(log_ndtr(a) - log_ndtr(b)))
-    ends = np.exp(-0.5 * np.stack([a, b]) ** 2 - log_mass)
-    return np.asarray(ends.sum(axis=0) / (sd * np.sqrt(2.0 * np.pi)))
 
 
 EXAMPLES = {
