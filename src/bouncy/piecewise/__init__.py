@@ -1,5 +1,6 @@
 """Continuous and mixed targets: potentials that are quadratic on each cell of an axis-aligned partition."""
 
 from bouncy.piecewise.samplers.bps import BPS
+from bouncy.piecewise.samplers.hmc import HMC
 
-__all__ = ["BPS"]
+__all__ = ["BPS", "HMC"]

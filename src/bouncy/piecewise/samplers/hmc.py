@@ -1,0 +1,311 @@
+"""Exact Hamiltonian Monte Carlo for Gaussians cut to a box (Pakman & Paninski 2014)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from math import atan2, cos, inf, pi, sin, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._compile import helper
+from bouncy._dispatch import implements, part
+from bouncy._random import fill_normal, new_state
+from bouncy._validation import check_nonnegative
+from bouncy.piecewise.contract import PathSampler, PiecewiseTarget
+from bouncy.piecewise.motion import settle, sweep
+from bouncy.piecewise.products import products_point
+from bouncy.piecewise.recorder import end_sweep, record_point
+from bouncy.piecewise.targets._normal import Normal
+from bouncy.recorders.contract import HITS, REFRESHMENTS
+from bouncy.samplers.contract import NotErgodicWarning
+
+Array = NDArray[np.float64]
+
+DEFAULT_TRAVEL_TIME = 0.5 * pi
+_SHORTEST, _LONGEST = 1e-2, 1e5
+# Nearer than this to a multiple of pi, a trajectory on a Gaussian ends where it began, or at the mirror image of that.
+_NEAR = 1e-3
+# Walls hit by one variable in one trajectory, beyond which a run would not come to an end.
+_MOST_HITS = 1e6
+
+
+@dataclass(frozen=True)
+class HMC(PathSampler):
+    """Exact Hamiltonian Monte Carlo for `Gaussian` and `TruncatedGaussian` targets.
+
+    A trajectory begins with a velocity from N(0, covariance), follows Hamilton's equations, whose solutions are sines
+    and cosines, and reflects off the walls of the box. There is no step size, and nothing is rejected. A draw is the
+    state at the end of a trajectory, and averages are over such ends.
+
+    Parameters
+    ----------
+    travel_time : float
+        Length of a trajectory. After pi/2 a Gaussian that no wall has touched is drawn anew, independently. A multiple
+        of pi is not ergodic on a Gaussian, because all periods are 2 pi, and a `NotErgodicWarning` is given.
+
+    Notes
+    -----
+    A reflection costs O(d), with the dense covariance at hand, and a trajectory has about as many as there are walls
+    near the bulk of the density; far from the mean, or in a narrow box, there are many more.
+
+    References
+    ----------
+    Pakman & Paninski, "Exact Hamiltonian Monte Carlo for truncated multivariate Gaussians", Journal of Computational
+    and Graphical Statistics 23 (2014), arXiv:1208.4118.
+
+    Examples
+    --------
+    >>> import bouncy
+    >>> bouncy.piecewise.HMC(travel_time=1.0).name
+    'hmc'
+    """
+
+    travel_time: float = DEFAULT_TRAVEL_TIME
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "travel_time", check_nonnegative("travel_time", self.travel_time))
+        if not _SHORTEST <= self.travel_time <= _LONGEST:
+            raise ValueError(
+                f"travel_time is {self.travel_time:g}; expected a number from {_SHORTEST:g} to {_LONGEST:g}: shorter "
+                "trajectories get nowhere, longer ones have no end (the default is pi/2)"
+            )
+        turns = self.travel_time / pi
+        if round(turns) > 0 and abs(turns - round(turns)) * pi < _NEAR:
+            warnings.warn(
+                f"in a travel time of {round(turns)} pi a Gaussian comes back to where it was, or to the mirror image "
+                f"of that, and few states are reached. Use travel_time={round(turns) - 0.5} * math.pi",
+                NotErgodicWarning,
+                stacklevel=3,
+            )
+
+    @property
+    def name(self) -> str:
+        return "hmc"
+
+    def rates(self, target: PiecewiseTarget) -> tuple[float | None, float | None]:
+        """Return the wall hits per unit time of independent variables: E|v_i| / 2 times densities at walls."""
+        if not isinstance(target, Normal) or target.wall_densities is None:
+            return None, None
+        mean_speeds = np.sqrt(np.diagonal(target.covariance) * (2.0 / pi))
+        return 0.5 * float(target.wall_densities @ mean_speeds), None
+
+    def sweep_time(self, d: int) -> float:
+        """Return the length of a trajectory."""
+        return self.travel_time
+
+    def start(
+        self, target: PiecewiseTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence
+    ) -> Trajectory:
+        """Return a particle at y; the covariance is computed once per target and shared."""
+        if not isinstance(target, Normal):
+            raise TypeError(
+                f"hmc moves Gaussian and TruncatedGaussian targets, got {type(target).__name__}; use the sampler "
+                '"bps", which moves all of them'
+            )
+        self._check_hits(target)
+        return new_trajectory(target, y, row, new_state(seed))
+
+    def _check_hits(self, target: Normal) -> None:
+        """Raise if a variable meets its walls so often that a trajectory would take minutes."""
+        sd = np.sqrt(np.diagonal(target.covariance))
+        beyond = np.maximum(np.maximum(target.lower - target.mean, target.mean - target.upper), 0.0) / sd
+        hits = self.travel_time * np.maximum(beyond, sd / (target.upper - target.lower))
+        worst = int(np.argmax(hits))
+        if hits[worst] > _MOST_HITS:
+            raise ValueError(
+                f"variable {worst} would meet its walls about {hits[worst]:.1g} times in each trajectory, as its box "
+                'is far from its mean or narrow beside its standard deviation; use the sampler "bps"'
+            )
+
+
+NAMED = {"hmc": HMC}
+
+
+@part("y", "row", "x", "v", "rng")
+class Trajectory(NamedTuple):
+    """State of the particle. Between walls x cos t + v sin t is its deviation from the mean, after a time t."""
+
+    y: Array  # (d,) where the last trajectory ended, in scaled coordinates
+    row: NDArray[np.int64]  # (d,) cells, of which each coordinate has one
+    x: Array  # (d,) deviation from the mean
+    v: Array  # (d,) NaN before the first one is drawn
+    rng: NDArray[np.uint64]  # (4,)
+    mean: Array  # (d,)
+    scale: Array  # (d,)
+    lower: Array  # (d,) ends of the box less the mean
+    upper: Array  # (d,)
+    covariance: Array  # (d, d)
+    root: Array  # (d, d) upper triangular, root' root = covariance
+    soonness: Array  # (d,) scratch
+    scratch: Array  # (d,)
+
+
+def new_trajectory(target: Normal, y: Array, row: NDArray[np.int64], rng: NDArray[np.uint64]) -> Trajectory:
+    """Return a particle at y, in scaled coordinates; `settle` has to be called before it moves."""
+    return Trajectory(
+        y=y / target.scale,
+        row=row.astype(np.int64),
+        x=np.zeros(target.d),
+        v=np.full(target.d, np.nan),
+        rng=rng,
+        mean=target.mean.copy(),
+        scale=target.scale.copy(),
+        lower=target.lower - target.mean,
+        upper=target.upper - target.mean,
+        covariance=target.covariance,
+        root=target.covariance_root,
+        soonness=np.zeros(target.d),
+        scratch=np.zeros(target.d),
+    )
+
+
+@implements(settle, Trajectory)
+def _settle(motion, view):  # type: ignore[no-untyped-def]
+    for i in range(motion.x.size):
+        x = motion.y[i] * motion.scale[i] - motion.mean[i]
+        motion.x[i] = min(max(x, motion.lower[i]), motion.upper[i])
+    if np.isnan(motion.v[0]):
+        refresh(motion)
+
+
+@implements(sweep, Trajectory)
+def _sweep(motion, view, recorder, sweep_time):  # type: ignore[no-untyped-def]
+    x, values = motion.x, motion.scratch
+    recorder.open_events[HITS] += travel(motion, sweep_time)
+    energy = refresh(motion)
+    recorder.open_events[REFRESHMENTS] += 1.0
+    for i in range(x.size):
+        values[i] = motion.mean[i] + x[i]
+        motion.y[i] = values[i] / motion.scale[i]
+        record_point(recorder, i, motion.row[i], values[i], sweep_time)
+    products_point(recorder.products, values, sweep_time)
+    end_sweep(recorder, values, -energy)
+
+
+@helper
+def refresh(motion):  # type: ignore[no-untyped-def]
+    """Draw a velocity from N(0, covariance), and return the potential x'Px/2. Changes v, the generator and scratch.
+
+    One pass over the root R, where covariance = R'R, does both: the velocity is R'z with z standard normal, and the
+    potential is |e|^2 / 2 for the solution of R'e = x. It is memory that such a pass waits for.
+    """
+    v, z, rest = motion.v, motion.soonness, motion.scratch
+    fill_normal(motion.rng, z)
+    for i in range(v.size):
+        v[i] = 0.0
+        rest[i] = motion.x[i]
+    energy = 0.0
+    for i in range(v.size):
+        row, v_from, rest_from = motion.root[i, i:], v[i:], rest[i:]
+        factor, e = z[i], rest[i] / row[0]
+        energy += 0.5 * e * e
+        for k in range(row.size):
+            v_from[k] += factor * row[k]
+            rest_from[k] -= e * row[k]
+    return energy
+
+
+@helper
+def travel(motion, time):  # type: ignore[no-untyped-def]
+    """Follow the particle for a time, and return how many walls it has met. Changes x, v and scratch.
+
+    Instead of the time t to its next wall, each coordinate says cot(t / 2), which falls from inf to -inf in a period
+    and is a root of a quadratic equation; and sin t and cos t are rational functions of it. So there is no trigonometry
+    but for the time that passes: one pass over the coordinates turns them all by t, reflects them and asks when each
+    will meet its next wall.
+    """
+    x, v, lower, upper = motion.x, motion.v, motion.lower, motion.upper
+    hits, i, place, away = 0.0, 0, x[0], v[0]
+    c, s, kick = 1.0, 0.0, 0.0
+    while True:
+        _turn(motion, c, s, kick, i)
+        if time == 0.0:
+            break
+        # Where a coordinate at a wall is, and where it goes, follows from which wall that is: not from rounded numbers
+        # that should be zero.
+        x[i], v[i] = place, away
+        motion.soonness[i] = _soonness(place, away, lower[i], upper[i])
+        i, soonest = _first(motion.soonness)
+        t = 2.0 * atan2(1.0, soonest)
+        if t >= time or soonest == -inf:
+            c, s, kick, time = cos(time), sin(time), 0.0, 0.0
+            continue
+        time -= t
+        hits += 1.0
+        c, s = _cosine_and_sine(soonest)
+        speed = abs(v[i] * c - x[i] * s)
+        if _meets_upper(x[i], v[i], lower[i], upper[i]):
+            place, away = upper[i], -speed
+        else:
+            place, away = lower[i], speed
+        kick = 2.0 * away / motion.covariance[i, i]
+    for i in range(x.size):
+        x[i] = min(max(x[i], lower[i]), upper[i])
+    return hits
+
+
+@helper
+def _turn(motion, c, s, kick, i):  # type: ignore[no-untyped-def]
+    """Move on by the time whose cosine and sine are c and s, reflect off a wall of coordinate i, and look ahead.
+
+    The reflection adds kick covariance[:, i] to v, with kick = -2 v_i / covariance[i, i]: it inverts v_i and keeps
+    v'Pv, and it is the only one to do so along the gradient of the wall in the metric of the kinetic energy.
+    """
+    x, v, row = motion.x, motion.v, motion.covariance[i]
+    lower, upper, soonness = motion.lower, motion.upper, motion.soonness
+    for j in range(x.size):
+        place = x[j] * c + v[j] * s
+        speed = v[j] * c - x[j] * s + kick * row[j]
+        x[j] = place
+        v[j] = speed
+        soonness[j] = _soonness(place, speed, lower[j], upper[j])
+
+
+@helper
+def _soonness(x, v, lower, upper):  # type: ignore[no-untyped-def]
+    """Return cot(t / 2) for the time t at which x cos t + v sin t first leaves the interval; -inf where it never does.
+
+    With w = cot(t / 2) and D = v^2 + x^2 - c^2, x cos t + v sin t = c is (x - c) w^2 + 2 v w - (x + c) = 0. If the wall
+    ahead is within reach, w = (|v| + sqrt(D)) / |x - c|; else w = +-(x + c) / (|v| + sqrt(D)) for the one behind, which
+    holds as well at that wall itself. In neither does anything cancel.
+    """
+    ahead = upper if v > 0.0 else lower
+    behind = lower if v > 0.0 else upper
+    reached = v * v + (x - ahead) * (x + ahead) >= 0.0
+    wall = ahead if reached else behind
+    D = v * v + (x - wall) * (x + wall)
+    push = abs(v) + sqrt(max(D, 0.0))
+    back = x + wall if v > 0.0 else -(x + wall)
+    top = push if reached else back
+    bottom = abs(x - wall) if reached else push
+    return top / bottom if D >= 0.0 else -inf
+
+
+@helper
+def _meets_upper(x, v, lower, upper):  # type: ignore[no-untyped-def]
+    """Say whether it is the upper end of the interval that is met first, given that one of them is."""
+    if v > 0.0:
+        return v * v + (x - upper) * (x + upper) >= 0.0
+    return v * v + (x - lower) * (x + lower) < 0.0
+
+
+@helper
+def _first(soonness):  # type: ignore[no-untyped-def]
+    """Return which coordinate meets a wall first, and its soonness; 0 and -inf where none does."""
+    first, soonest = 0, -inf
+    for i in range(soonness.size):
+        if soonness[i] > soonest:
+            first, soonest = i, soonness[i]
+    return first, soonest
+
+
+@helper
+def _cosine_and_sine(w):  # type: ignore[no-untyped-def]
+    """Return cos t and sin t for w = cot(t / 2), which may be infinite."""
+    if abs(w) > 1.0:
+        u = 1.0 / w
+        return (1.0 - u * u) / (1.0 + u * u), 2.0 * u / (1.0 + u * u)
+    return (w * w - 1.0) / (w * w + 1.0), 2.0 * w / (w * w + 1.0)
