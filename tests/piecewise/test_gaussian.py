@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from conftest import base_seed
 from scipy.integrate import quad
 from scipy.special import ellipe
 from scipy.stats import multivariate_normal
@@ -21,6 +20,7 @@ from bouncy.recorders.recorder import LENGTH
 from bouncy.run.particle import ParticleChain
 from bouncy.samplers.contract import NotErgodicWarning
 from bouncy.testing.statistics import z_test
+from conftest import base_seed
 
 COV = np.array([[1.0, 0.6, 0.2], [0.6, 2.0, -0.3], [0.2, -0.3, 0.5]])
 MEAN = np.array([0.5, -1.0, 3.0])
@@ -138,7 +138,7 @@ def test_mean_root() -> None:
 
 
 def test_bounce_rate_and_moments() -> None:
-    """Would catch wrong event times or reflections: alpha 1e-6, sees errors of 0.1 in moments, 2 % in the bounce rate."""
+    """Would catch wrong event times or reflections: alpha 1e-6, sees 0.1 in moments, 2 % in the bounce rate."""
     assert Gaussian(np.zeros(5), cov=1.0).rates[1] == pytest.approx(1 / sqrt(2 * pi), rel=1e-13)
     target = Gaussian(MEAN, COV)
     run = bouncy.sample(target, "bps", chains=8, draws=10000, seed=base_seed(), progress=False)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from conftest import base_seed
 from numpy.typing import NDArray
 from scipy.stats import truncnorm
 
@@ -16,6 +15,7 @@ import bouncy
 from bouncy.piecewise import BPS
 from bouncy.piecewise.targets.truncated_gaussian import TruncatedGaussian, fold
 from bouncy.testing.statistics import z_test
+from conftest import base_seed
 
 Array = NDArray[np.float64]
 

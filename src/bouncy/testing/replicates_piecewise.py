@@ -70,9 +70,15 @@ def fly(
     flight = new_flight(starts[0], np.zeros(d), rows[0], refreshment_rate, path_state, new_budget(toll_state))
     size = cells.lower.size
     recorder = new_path_recorder(d, size, _SLOTS, 1, np.zeros(d), np.zeros(d), all_products(d, _SLOTS))
-    shapes = [(n, d), (n, d), (n, d * d), (n, size), (n, d)]
     out = Flights(
-        *(np.empty(shape) for shape in shapes), np.empty((n, d), np.int64), np.empty((n, d)), np.empty((n, 4))
+        mean=np.empty((n, d)),
+        square=np.empty((n, d)),
+        product=np.empty((n, d * d)),
+        cell=np.empty((n, size)),
+        y=np.empty((n, d)),
+        row=np.empty((n, d), np.int64),
+        v=np.empty((n, d)),
+        events=np.empty((n, 4)),
     )
     n_sweeps = check_count("n_sweeps", n_sweeps)
     _run(flight, new_view(potential, scale), recorder, starts / scale, rows, sweep_time, n_sweeps, out)
