@@ -108,6 +108,11 @@ class HMC(PathSampler):
         self._check_hits(target)
         return new_trajectory(target, y, row, new_state(seed))
 
+    def retarget(self, motion: Trajectory, target: PiecewiseTarget) -> Trajectory:
+        """Return the particle at the same place, with what it needs to know of the changed target."""
+        changed = self.start(target, motion.y * target.scale, motion.row, np.random.SeedSequence(0))
+        return changed._replace(y=motion.y, x=motion.x, rng=motion.rng, scale=motion.scale)
+
     def _check_hits(self, target: Normal) -> None:
         """Raise if a variable meets its walls so often that a trajectory would take minutes."""
         sd = np.sqrt(np.diagonal(target.covariance))
