@@ -14,7 +14,7 @@ from bouncy.piecewise.contract import PathSampler, PiecewiseTarget
 from bouncy.piecewise.products import Products, all_products, no_products
 from bouncy.piecewise.samplers import names as path_samplers
 from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
-from bouncy.recorders.recorder import CLOSED, new_recorder
+from bouncy.recorders.recorder import CLOSED, LENGTH, new_recorder
 from bouncy.run.chain import Chain
 from bouncy.run.contract import AnyChain
 from bouncy.run.particle import ParticleChain
@@ -30,8 +30,9 @@ _WARMUP = 200
 # Bins of a coordinate reach beyond all that was seen, by this share of it, and over as many standard deviations.
 _BEYOND = 0.25
 _DEVIATIONS = 6.0
-# Natural lengths to each side that bins cover where nothing is known.
+# Natural lengths to each side that bins cover where nothing is known, as after fewer sweeps than this.
 _LENGTHS = 10.0
+_FEW_SWEEPS = 50
 
 
 class Family(ABC):
@@ -177,6 +178,8 @@ class Paths(Family):
         lowest = np.minimum(np.min([c.recorder.extremes[0] for c in chains], axis=0), values.min(axis=0))
         highest = np.maximum(np.max([c.recorder.extremes[1] for c in chains], axis=0), values.max(axis=0))
         margin = _BEYOND * (highest - lowest)
+        if chains[0].recorder.tally[CLOSED] * chains[0].recorder.tally[LENGTH] < _FEW_SWEEPS:
+            margin = np.maximum(margin, _LENGTHS * scale)
         margin = np.where(margin > 0.0, margin, _LENGTHS * scale)
         low, high = lowest - margin, highest + margin
         middle, deviation = _moments(chains)
