@@ -138,17 +138,17 @@ def test_mean_root() -> None:
 
 
 def test_bounce_rate_and_moments() -> None:
-    """Would catch wrong event times or reflections: alpha 1e-6, sees 0.1 in moments, 2 % in the bounce rate."""
+    """Would catch wrong event times or reflections: alpha 1e-6, sees errors of 0.15 and 0.2 in moments."""
     assert Gaussian(np.zeros(5), cov=1.0).rates[1] == pytest.approx(1 / sqrt(2 * pi), rel=1e-13)
     target = Gaussian(MEAN, COV)
-    run = bouncy.sample(target, "bps", chains=8, draws=10000, seed=base_seed(), progress=False)
+    run = bouncy.sample(target, "bps", chains=40, draws=2000, seed=base_seed(), progress=False)
     assert abs(run.diagnostics["bounce_rate_z"]) < 6
     assert np.isnan(run.diagnostics["hit_rate_z"])
-    assert z_test(run.mean, MEAN, run.mean_se, degrees_of_freedom=degrees(run), detect=0.1).passed
+    assert z_test(run.mean, MEAN, run.mean_se, degrees_of_freedom=degrees(run), detect=0.15).passed
     assert z_test(run.covariance, COV, run.covariance_se, degrees_of_freedom=degrees(run), detect=0.2).passed
     expected = target.rates[1]
     assert expected is not None
-    total = run.diagnostics["bounces"] / (8 * 10000 * BPS().sweep_time(3))
+    total = run.diagnostics["bounces"] / (40 * 2000 * BPS().sweep_time(3))
     assert total == pytest.approx(expected, rel=0.02)
 
 

@@ -145,24 +145,24 @@ def test_wall_densities() -> None:
 def test_one_dimensional_closed_forms() -> None:
     """Would catch walls in the wrong place or passed, and a wrong hit rate: one- and two-sided, far tail, narrow.
 
-    Alpha 1e-6; sees errors of a tenth of a standard deviation in means and of a fifth of a variance.
+    Alpha 1e-6; sees errors of 0.15 standard deviations in means and of two fifths of a variance.
     """
     mean, sd = np.array([0.0, 1.0, 0.0, 2.0, 0.0]), np.array([1.0, 2.0, 1.0, 0.5, 1.0])
     lower, upper = np.array([0.0, -np.inf, 12.0, 1.9, -0.5]), np.array([np.inf, 0.0, np.inf, 2.2, 3.0])
     target = TruncatedGaussian(mean, cov=np.diag(sd**2), lower=lower, upper=upper)
-    run = bouncy.sample(target, "bps", chains=8, draws=4000, seed=base_seed(), progress=False)
+    run = bouncy.sample(target, "bps", chains=40, draws=1200, seed=base_seed(), progress=False)
     exact_mean, exact_variance = box_moments(mean, sd, lower, upper)
     freedom = int(run.diagnostics["batches"]) - 1
     assert z_test(
-        run.mean, exact_mean, run.mean_se, degrees_of_freedom=freedom, detect=0.1 * exact_variance**0.5
+        run.mean, exact_mean, run.mean_se, degrees_of_freedom=freedom, detect=0.15 * exact_variance**0.5
     ).passed
     assert z_test(
-        run.variance, exact_variance, run.variance_se, degrees_of_freedom=freedom, detect=0.3 * exact_variance
+        run.variance, exact_variance, run.variance_se, degrees_of_freedom=freedom, detect=0.4 * exact_variance
     ).passed
     assert abs(run.diagnostics["hit_rate_z"]) < 6
     hits = target.rates[0]
     assert hits is not None
-    assert run.diagnostics["hits"] / (8 * 4000 * BPS().sweep_time(5)) == pytest.approx(hits, rel=0.03)
+    assert run.diagnostics["hits"] / (40 * 1200 * BPS().sweep_time(5)) == pytest.approx(hits, rel=0.03)
     assert (run.draws >= lower).all()
     assert (run.draws <= upper).all()
 
@@ -171,17 +171,17 @@ def test_one_dimensional_closed_forms() -> None:
 def test_bivariate_orthant(rho: float) -> None:
     """Would catch a wrong change of the slope at a wall: E[x], E[x^2] and E[x y] of Rosenbaum (1961) with P(orthant).
 
-    Alpha 1e-6, sees errors of 0.05.
+    Alpha 1e-6, sees errors of 0.07.
     """
     target = TruncatedGaussian(0.0, cov=[[1.0, rho], [rho, 1.0]], lower=0.0)
-    run = bouncy.sample(target, "bps", chains=8, draws=10000, seed=base_seed() + 1, progress=False)
+    run = bouncy.sample(target, "bps", chains=40, draws=2000, seed=base_seed() + 1, progress=False)
     probability = 0.25 + asin(rho) / (2.0 * pi)
     mean = (1.0 + rho) / (2.0 * sqrt(2.0 * pi) * probability)
     bend = sqrt(1.0 - rho**2) / (2.0 * pi * probability)
     second = np.array([[1.0 + rho * bend, rho + bend], [rho + bend, 1.0 + rho * bend]])
     freedom = int(run.diagnostics["batches"]) - 1
-    assert z_test(run.mean, mean, run.mean_se, degrees_of_freedom=freedom, detect=0.05).passed
-    assert z_test(run.covariance, second - mean**2, run.covariance_se, degrees_of_freedom=freedom, detect=0.05).passed
+    assert z_test(run.mean, mean, run.mean_se, degrees_of_freedom=freedom, detect=0.07).passed
+    assert z_test(run.covariance, second - mean**2, run.covariance_se, degrees_of_freedom=freedom, detect=0.07).passed
 
 
 def test_chain_on_the_positive_orthant() -> None:
@@ -189,7 +189,7 @@ def test_chain_on_the_positive_orthant() -> None:
     d, rho = 40, 0.7
     target = TruncatedGaussian(0.0, precision=chain_precision(d, rho), lower=0.0)
     assert "sparse" in repr(target)
-    run = bouncy.sample(target, "bps", chains=8, draws=1000, seed=base_seed() + 2, progress=False)
+    run = bouncy.sample(target, "bps", chains=40, draws=1200, seed=base_seed() + 2, progress=False)
     mean, variance = chain_moments(d, rho)
     freedom = int(run.diagnostics["batches"]) - 1
     assert z_test(run.mean, mean, run.mean_se, degrees_of_freedom=freedom, detect=0.15).passed

@@ -85,16 +85,19 @@ class TruncatedGaussian(Normal):
         if (nearest == self._mean).all():
             return nearest
         units = 1.0 / np.sqrt(self._precision.diagonal())
+        low, high = (self._lower - self._mean) / units, (self._upper - self._mean) / units
         found = scipy.optimize.minimize(
             self._uncut_potential,
             (nearest - self._mean) / units,
             args=(units,),
             jac=True,
             method="L-BFGS-B",
-            bounds=scipy.optimize.Bounds((self._lower - self._mean) / units, (self._upper - self._mean) / units),
+            bounds=scipy.optimize.Bounds(low, high),
             options={"maxiter": 1000, "ftol": 1e-14, "gtol": 1e-8, "maxcor": 20},
         )
-        return np.clip(self._mean + found.x * units, self._lower, self._upper)
+        inside = np.clip(self._mean + found.x * units, self._lower, self._upper)
+        # What is on a wall in these units is on the wall, whatever rounding makes of it.
+        return np.where(found.x <= low, self._lower, np.where(found.x >= high, self._upper, inside))
 
     def _uncut_potential(self, z: Array, units: Array) -> tuple[float, Array]:
         """Return U and its gradient, (d,), at mean + z units."""
