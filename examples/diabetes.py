@@ -21,6 +21,7 @@ from bouncy.plots import style
 NAMES = ["age", "sex", "bmi", "bp", "tc", "ldl", "hdl", "tch", "ltg", "glu"]
 SWEEPS = 5  # between updates of the hyperparameters, which take longer than a sweep
 SHOWN = 20
+SAMPLER = bouncy.piecewise.BPS(refreshment=0.1)
 
 
 def load() -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -121,7 +122,7 @@ def draw_probabilities(ax: Any, spike: Any, order: np.ndarray, names: list[str])
     for chain, found in enumerate(by_chain):
         ax.plot(found[order], rows, "|", color=style.BLACK, ms=7, mew=1, label=None if chain else "each chain")
     prior = float(spike.parameters["inclusion"].mean())
-    ax.axvline(prior, color=style.GREY, lw=1, ls="--", label="posterior mean of the\nprior probability")
+    ax.axvline(prior, color=style.GREY, lw=1, ls="--", label="mean prior probability")
     ax.set(yticks=rows, yticklabels=[names[j] for j in order], xlim=(0, 1.02), xlabel="P(coefficient is not zero)")
     ax.set_title("Inclusion")
     ax.legend(loc="lower right")
@@ -141,16 +142,16 @@ def draw_intervals(ax: Any, spike: Any, penalised: Any, order: np.ndarray) -> No
             name = label if row == 0 else None
             ax.plot([low, high], [row + shift] * 2, color=colour, alpha=alpha, lw=2, solid_capstyle="butt", label=name)
             ax.plot(centre, row + shift, "o", color=colour, alpha=alpha, ms=4)
-    ax.tick_params(labelleft=False)
+    ax.tick_params(axis="y", labelleft=False, length=0)
     ax.set_xlabel("coefficient, in standard deviations of y")
     ax.set_title("Median and 90 % interval")
-    ax.legend(loc="lower right")
+    ax.legend(loc="upper left")
 
 
 def draw_posterior(ax: Any, spike: Any, penalised: Any, j: int, name: str, *, first: bool, last: bool) -> None:
     """Draw both densities of a coefficient; the bar at zero is as high, on a scale from 0 to 1, as zero is probable."""
     values, other = spike.draws[..., j].ravel(), penalised.draws[..., j].ravel()
-    edges = np.linspace(-0.25, 0.45, 71)
+    edges = np.linspace(-0.35, 0.45, 81)
     width = edges[1] - edges[0]
     nonzero = np.histogram(values[values != 0.0], edges)[0] / values.size / width
     smooth = np.histogram(other, edges)[0] / other.size / width
@@ -163,7 +164,7 @@ def draw_posterior(ax: Any, spike: Any, penalised: Any, j: int, name: str, *, fi
     ax.set(ylim=(0, top), xlim=(edges[0], edges[-1]), yticks=[])
     ax.set_title(name)
     if first:
-        ax.legend(loc="center right", fontsize=8)
+        ax.legend(loc="upper left", fontsize=8)
     if last:
         ax.set_xlabel("coefficient")
     else:
@@ -177,8 +178,8 @@ def main(small: bool = False, out: str | Path = "diabetes.png") -> tuple[Any, An
     """
     X, y, names = load()
     options = {"chains": 4, "draws": 150 if small else 5000, "thin": SWEEPS, "seed": 1}
-    spike = bouncy.sample(spike_and_slab(X, y, names), "bps", **options)
-    penalised = bouncy.sample(lasso(X, y, names), "bps", **options)
+    spike = bouncy.sample(spike_and_slab(X, y, names), SAMPLER, **options)
+    penalised = bouncy.sample(lasso(X, y, names), SAMPLER, **options)
     report("Spike and slab", spike)
     report("Lasso", penalised)
     table(spike, penalised, names)
