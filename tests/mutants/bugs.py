@@ -38,6 +38,12 @@ def conformance(test: str, case: str) -> str:
     return f"tests/targets/test_conformance.py::{test}[{case}]"
 
 
+def engine(test: str, case: str = "") -> str:
+    """Return the node id of a test of the general engine: `file::test` and the case, if there are several."""
+    file, _, name = test.partition("::")
+    return f"tests/piecewise/test_{file}.py::{name}" + (f"[{case}]" if case else "")
+
+
 BUDGET = "tolls/budget.py"
 KINETIC = "tolls/kinetic.py"
 HEAT_BATH = "tolls/heat_bath.py"
@@ -59,6 +65,13 @@ CUSTOM = "targets/custom.py"
 CONDITIONING = "targets/conditioning.py"
 CONDITIONAL = "targets/conditional.py"
 MRF = "targets/mrf.py"
+EVENTS = "piecewise/events.py"
+FLIGHT = "piecewise/flight.py"
+POTENTIAL = "piecewise/potential.py"
+PATHS = "piecewise/recorder.py"
+SAME_EVENTS = "flight::test_events_are_those_of_the_paper"
+LONG_LEGS = "flight::test_long_legs_have_the_same_events"
+INTEGRALS = "flight::test_the_recorder_integrates_the_path"
 
 TRIANGLE = "gaussian-frustrated-triangle-dense"
 SPARSE_TRIANGLE = "gaussian-frustrated-triangle-sparse"
@@ -611,5 +624,226 @@ BUGS = (
         "a restored chain keeps the caches of the state it was in",
         (Edit(LINKED, "return [self.fault, *self.memory.caches]", "return [self.fault]"),),
         (conformance("test_a_chain_can_be_copied_and_put_back", "polynomial-spin"),),
+    ),
+    # The general engine.
+    Bug(
+        "P1",
+        "descending phase of the engine uses the climbing formula",
+        (Edit(EVENTS, "    if b < 0.0:\n        return", "    if b < -1e300:\n        return"),),
+        (engine("events::test_the_budget_is_spent_at_the_returned_time"), engine("law::test_rates", "normal-2")),
+    ),
+    Bug(
+        "P2",
+        "climbing root that cancels",
+        (Edit(EVENTS, "2.0 * (budget / (b + root)) if", "((root - b) / c if c != 0.0 else budget / b) if"),),
+        (engine("events::test_the_budget_is_spent_at_the_returned_time"),),
+    ),
+    Bug(
+        "P3",
+        "going down after the top refunds the budget",
+        (Edit(EVENTS, "return -0.5 * b * (b / c)  #", "return t * (b + 0.5 * c * t)  #"),),
+        (engine("events::test_the_climb_is_that_of_exact_arithmetic"), engine(SAME_EVENTS, "hills")),
+    ),
+    Bug(
+        "P4",
+        "a jump downwards has the sign of the one upwards",
+        (Edit(FLIGHT, "else (-1.0, other)", "else (1.0, other)"),),
+        (engine("law::test_final_state", "jump-kink-flat"),),
+    ),
+    Bug(
+        "P5",
+        "jump without the square of the change of x",
+        (Edit(FLIGHT, "dx * (f + 0.5 * A * dx)", "dx * f"),),
+        (engine(SAME_EVENTS, "random-3-3"),),
+    ),
+    Bug(
+        "P6",
+        "jump at the wrong edge",
+        (Edit(FLIGHT, "sign, edge = (1.0, row) if v > 0.0", "sign, edge = (1.0, other) if v > 0.0"),),
+        (engine(SAME_EVENTS, "one-coordinate"),),
+    ),
+    Bug(
+        "P7",
+        "a kink away from zero is taken for a jump",
+        (
+            Edit(
+                POTENTIAL,
+                "end * (cells.tilt + 0.5 * cells.curvature * end) for end",
+                "end * (0.5 * cells.curvature * end) for end",
+            ),
+        ),
+        (
+            engine("potential::test_jumps_are_differences_of_energy", "random-3-3"),
+            engine("potential::test_a_jump_that_is_rounding_is_none"),
+        ),
+    ),
+    Bug(
+        "P8",
+        "a kink is not seen by the slope",
+        (
+            Edit(
+                FLIGHT,
+                "    slope += v_new * (flight.tilt[i] + flight.curvature[i] * wall) - v * tilt\n",
+                "    slope += (v_new - v) * tilt\n",
+            ),
+        ),
+        (engine(SAME_EVENTS, "lasso"),),
+    ),
+    Bug(
+        "P9",
+        "a cell that is never entered costs nothing",
+        (Edit(POTENTIAL, "np.abs(jump) < _ROUNDING", "np.abs(jump) <= _ROUNDING"),),
+        (engine("potential::test_jumps_are_differences_of_energy", "one-coordinate"),),
+    ),
+    Bug(
+        "P10",
+        "stale Q after a wall",
+        (Edit(FLIGHT, "dx - t * du, flight.F, du, flight.Q)", "dx - t * du, flight.F, 0.0, flight.Q)"),),
+        (engine(LONG_LEGS, "boxed"),),
+    ),
+    Bug(
+        "P11",
+        "stale F after a wall",
+        (Edit(FLIGHT, "i, dx - t * du, flight.F", "i, dx, flight.F"),),
+        (engine(LONG_LEGS, "boxed"),),
+    ),
+    Bug(
+        "P12",
+        "slope after a crossing without the term of the coordinate itself",
+        (Edit(FLIGHT, "u_new * (f + A * dx) - u * f", "(u_new - u) * f"),),
+        (engine(SAME_EVENTS, "random-3-3"),),
+    ),
+    Bug(
+        "P13",
+        "curvature after a wall without the term of the coordinate itself",
+        (Edit(FLIGHT, "du * (2.0 * Q + A * du)", "du * 2.0 * Q"),),
+        (engine(SAME_EVENTS, "boxed"),),
+    ),
+    Bug(
+        "P14",
+        "half reflection, renormalised (engine)",
+        (
+            Edit(FLIGHT, "factor = 2.0 * along / square", "factor = along / square"),
+            Edit(FLIGHT, "scale = 1.5 - 0.5 * norm", "scale = 1.0 / np.sqrt(max(norm, 1e-300))"),
+        ),
+        (engine("law::test_rates", "normal-2"),),
+    ),
+    Bug(
+        "P15",
+        "refreshment not of unit length (engine)",
+        (
+            Edit(
+                FLIGHT,
+                "                fill_sphere(flight.rng, flight.v)\n",
+                "                fill_sphere(flight.rng, flight.v)\n"
+                "                for i in range(flight.v.size):\n"
+                "                    flight.v[i] *= 1.2\n",
+            ),
+        ),
+        (engine("law::test_final_velocity", "normal-2"),),
+    ),
+    Bug(
+        "P16",
+        "refreshment from a normalised cube (engine)",
+        (
+            Edit(FLIGHT, "import exponential, fill_sphere", "import exponential, uniform"),
+            Edit(
+                FLIGHT,
+                "                fill_sphere(flight.rng, flight.v)\n",
+                "                square = 0.0\n"
+                "                for i in range(flight.v.size):\n"
+                "                    flight.v[i] = 2.0 * uniform(flight.rng) - 1.0\n"
+                "                    square += flight.v[i] * flight.v[i]\n"
+                "                for i in range(flight.v.size):\n"
+                "                    flight.v[i] /= np.sqrt(square)\n",
+            ),
+        ),
+        (engine("law::test_final_velocity", "normal-5"),),
+    ),
+    Bug(
+        "P17",
+        "the clock of refreshments stands still at the end of a leg",
+        (Edit(FLIGHT, "            leg[T_REFRESH] -= t_leg\n", ""),),
+        (engine("law::test_rates", "normal-1"),),
+    ),
+    Bug(
+        "P18",
+        "a crossing is free of charge",
+        (
+            Edit(
+                FLIGHT,
+                "            passed, flight.toll.purse[0] = pay(flight.toll, flight.toll.purse[0], jump, i)\n",
+                "            passed, purse = pay(flight.toll, flight.toll.purse[0], jump, i)\n"
+                "            if not passed:\n"
+                "                flight.toll.purse[0] = purse\n",
+            ),
+        ),
+        (engine("law::test_final_state", "mixed"),),
+    ),
+    Bug(
+        "P19",
+        "a coordinate is forgotten after a wall until the window ends",
+        (Edit(FLIGHT, "    if hit < flight.leg[WINDOW_END]:\n", "    if hit < 0.0:\n"),),
+        (engine(LONG_LEGS, "flat"),),
+    ),
+    Bug(
+        "P20",
+        "the linear part is lost when F is computed anew",
+        (Edit(FLIGHT, "            F[i] -= view.linear[i]\n", "            F[i] -= 0.0\n"),),
+        (engine(SAME_EVENTS, "gaussian"),),
+    ),
+    Bug(
+        "P21",
+        "pieces of a path not weighted by time",
+        (Edit(PATHS, "+= 0.5 * dt * (x0 + x1)", "+= 0.5 * (x0 + x1)"),),
+        (engine("law::test_time_averages", "correlated"),),
+    ),
+    Bug(
+        "P22",
+        "last piece of each leg dropped",
+        (Edit(FLIGHT, "p[i] + u[i] * s, p[i] + u[i] * t, t - s)", "p[i] + u[i] * s, p[i] + u[i] * t, 0.0)"),),
+        (engine("law::test_time_in_cells", "spike-slab"),),
+    ),
+    Bug(
+        "P23",
+        "square without the cross term",
+        (Edit(PATHS, "(x0 * x0 + x0 * x1 + x1 * x1) / 3.0", "(x0 * x0 + x1 * x1) / 2.0"),),
+        (engine("law::test_time_averages", "normal-2"),),
+    ),
+    Bug(
+        "P24",
+        "the last bin of a piece gets the share of its other side",
+        (Edit(PATHS, "(end - (last - 1)) * per_bin", "(last - end) * per_bin"),),
+        (engine(INTEGRALS, "gaussian"),),
+    ),
+    Bug(
+        "P25",
+        "the first bin of a piece is taken for a whole one",
+        (Edit(PATHS, "bins[first] += (first - begin) * per_bin", "bins[first] += per_bin"),),
+        (engine(INTEGRALS, "boxed"),),
+    ),
+    Bug(
+        "P26",
+        "products miss the change of speed at a wall",
+        (Edit("piecewise/products.py", "row[j] += dp * X + du * T", "row[j] += dp * X"),),
+        (engine(INTEGRALS, "boxed"),),
+    ),
+    Bug(
+        "P27",
+        "a wall leaves Q of a sparse coupling as it was",
+        (Edit("piecewise/coupling.py", "        q[j] += beta * coupling.data[np.uint64(k)]\n", ""),),
+        (engine("coupling::test_columns", "sparse"),),
+    ),
+    Bug(
+        "P28",
+        "curvature scaled by the length instead of its square",
+        (Edit(POTENTIAL, "self.curvature * own**2", "self.curvature * own"),),
+        (engine("potential::test_scaling_leaves_energy_and_values_alone", "random-3-3"),),
+    ),
+    Bug(
+        "P29",
+        "fields of the spins without the mean of the Gaussians",
+        (Edit("piecewise/targets/mixed_binary_gaussian.py", "self._r - C @ mean", "self._r"),),
+        ("tests/piecewise/targets/test_mixed_binary_gaussian.py::test_marginal_is_the_integral_over_x",),
     ),
 )
