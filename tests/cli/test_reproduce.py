@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
+from matplotlib.figure import Figure
 
 from bouncy.cli.main import main
-from bouncy.experiments import kept_views, rerun
+from bouncy.experiments import kept_views, report, rerun
 from bouncy.experiments.claims import judge
 from bouncy.experiments.contenders import CONTENDERS
 from bouncy.experiments.runner import measure
@@ -85,6 +86,8 @@ def test_figures_run_one_after_the_other(invoke, tiny, tmp_path, monkeypatch):
     """Catches a figure that disappears from the report, or from the verdicts, when the other one is run."""
     make_up_measurements(monkeypatch)
     monkeypatch.setattr(kept_views, "measure_views", lambda settings, seed, *rest: replace(make_views(), seed=seed))
+    for drawing in ("draw_errors", "draw_views"):  # what takes longest, and has tests of its own
+        monkeypatch.setattr(report, drawing, lambda *shown: Figure(figsize=(1, 1)))
     assert invoke("figure1", "--out", tmp_path).exit_code == 0
     second = invoke("figure2", "--out", tmp_path)
     assert second.exit_code == 0
@@ -183,7 +186,11 @@ def test_interrupt_keeps_what_is_finished(tmp_path):
     while process.poll() is None and not (path.exists() and path.read_text().count("\n") > 2 * rows):
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
-    output, errors = process.communicate(timeout=120)
+    try:
+        output, errors = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
     assert process.returncode == 130, errors
     assert output == ""
     assert errors == f"Interrupted. What is finished is kept in {tmp_path}; the same command goes on from there.\n"
