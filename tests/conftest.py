@@ -1,8 +1,15 @@
-"""Seeds and hypothesis profiles: every run is the same run unless BOUNCY_TEST_SEED asks for another one."""
+"""Seeds, hypothesis profiles and the order of tests.
+
+Every run is the same run unless BOUNCY_TEST_SEED asks for another one.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import signal
+import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +34,59 @@ def base_seed() -> int:
 def pytest_report_header() -> str:
     """Print the seed, so that a failure under another one can be repeated."""
     return f"{SEED_VARIABLE}={base_seed()}"
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C be heard: a shell starts what runs in the background, and all its children, deaf to it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# Compiling takes longer than most tests. Those that need the same loops, or share replicates, run in one process, one
+# after the other: in two they would be compiled, or drawn, twice. What takes long comes first, and what finds compiled
+# by others all that it needs comes last.
+_FIRST = ("law", "targets", "clocks", "samplers", "run", "test_examples", "test_compile", "experiments")
+_LAST = ("cli/test_reproduce",)
+# Files whose tests are grouped by the sampler in their names, together with those of the other files.
+_BY_SAMPLER = ("law/", "targets/test_conformance")
+_SAMPLER = re.compile(r"hmc(?:-exponential)?|(?:gibbs|metropolis)(?:-random(?!-dense))?|exponential|gaussian")
+
+
+def _group(test: str) -> str:
+    """Return the group of a test, given by its node id: the loops that it needs, or the file that it is in."""
+    path, _, name = test.partition("::")
+    file = path.removeprefix("tests/")
+    sampler = _SAMPLER.search(name)
+    return sampler.group() if sampler and file.startswith(_BY_SAMPLER) else file
+
+
+def _rank(item: pytest.Item) -> int:
+    """Return how early a test begins; those of one group run when the first of them does."""
+    file = item.nodeid.removeprefix("tests/")
+    if file.startswith(_LAST):
+        return len(_FIRST) + 1
+    return next((k for k, prefix in enumerate(_FIRST) if file.startswith(prefix)), len(_FIRST))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files into their order; within a file it stays as it is."""
+    items.sort(key=_rank)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out groups of tests, in their order, unless another way (`--dist`) is asked for."""
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _group(nodeid)
+
+    config.option.loadscopereorder = False  # by the number of tests, which says nothing about how long they take
+    return ByGroup(config, log)
 
 
 @pytest.fixture

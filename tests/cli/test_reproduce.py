@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
+from matplotlib.figure import Figure
 
 from bouncy.cli.main import main
-from bouncy.experiments import kept_views, rerun
+from bouncy.experiments import kept_views, report, rerun
 from bouncy.experiments.claims import judge
 from bouncy.experiments.contenders import CONTENDERS
 from bouncy.experiments.runner import measure
@@ -56,23 +57,37 @@ def test_from_start_to_report(invoke, tiny, tmp_path):
 
 
 def _check_times(settings, rows):
-    """Catch a contender that is given more time than others; the machine may be busy, so the bounds are wide."""
-    used = sorted(row.cpu_seconds for row in rows)
-    assert used[0] >= settings.seconds
-    assert used[len(used) // 2] < 1.05 * settings.seconds
+    """Catch a contender that is given twice the time of others.
+
+    A virtual machine counts what others take from it as time of ours, so that a single run may seem to take any time;
+    all runs of a contender do not.
+    """
+    for contender in CONTENDERS:
+        names = [(contender.edition, contender.sampler, estimator) for estimator in contender.estimators]
+        used = [row.cpu_seconds for row in rows if (row.edition, row.sampler, row.estimator) in names]
+        assert settings.seconds <= min(used) < 2 * settings.seconds
 
 
 def _check_errors(settings, rows):
-    """Catch moments that are compared with the truth of another model."""
+    """Catch moments of another model or estimator.
+
+    How far a chain gets depends on the machine, so the bound on an error is what that many attempted flips allow. The
+    estimator that makes the least of them looks at one state in 6.5 sweeps: variances of 6.5 d/hits for means and for
+    pairs, up to twice as much in one run, and seven times as much is allowed.
+    """
     assert len(rows) == settings.runs * len(settings.cells) * sum(len(c.estimators) for c in CONTENDERS)
     assert all(0 < row.flips <= row.hits for row in rows)
-    assert max(row.mse for row in rows if row.sigma_M == min(settings.sigma_M)) < 0.05
+    for row in rows:
+        if row.sigma_M == min(settings.sigma_M):
+            assert row.mse < 100 * settings.d / row.hits
 
 
 def test_figures_run_one_after_the_other(invoke, tiny, tmp_path, monkeypatch):
     """Catches a figure that disappears from the report, or from the verdicts, when the other one is run."""
     make_up_measurements(monkeypatch)
     monkeypatch.setattr(kept_views, "measure_views", lambda settings, seed, *rest: replace(make_views(), seed=seed))
+    for drawing in ("draw_errors", "draw_views"):  # what takes longest, and has tests of its own
+        monkeypatch.setattr(report, drawing, lambda *shown: Figure(figsize=(1, 1)))
     assert invoke("figure1", "--out", tmp_path).exit_code == 0
     second = invoke("figure2", "--out", tmp_path)
     assert second.exit_code == 0
@@ -157,7 +172,7 @@ def test_help_tells_how_a_command_can_end():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups")
 def test_interrupt_keeps_what_is_finished(tmp_path):
-    """Catches Ctrl-C that loses finished runs, leaves processes behind, prints tracebacks or ends with another code."""
+    """Catches Ctrl-C that loses finished runs, waits for the others, leaves processes behind or prints tracebacks."""
     code = "from bouncy.cli.main import main; main(prog_name='bouncy')"
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", code, "reproduce", "figure1", "--quick", "--out", str(tmp_path)],
@@ -171,10 +186,15 @@ def test_interrupt_keeps_what_is_finished(tmp_path):
     while process.poll() is None and not (path.exists() and path.read_text().count("\n") > 2 * rows):
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
-    begin = time.monotonic()
-    output, errors = process.communicate(timeout=60)
-    assert time.monotonic() - begin < 5.0
+    try:
+        output, errors = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
     assert process.returncode == 130, errors
     assert output == ""
     assert errors == f"Interrupted. What is finished is kept in {tmp_path}; the same command goes on from there.\n"
-    assert (path.read_text().count("\n") - 1) % rows == 0
+    finished, unfinished = divmod(path.read_text().count("\n") - 1, rows)
+    settings = load("figure1", "quick")
+    assert unfinished == 0
+    assert 2 <= finished < settings.runs * len(settings.cells)

@@ -50,6 +50,11 @@ def results():
 
 
 @pytest.fixture(scope="module")
+def markdown(results):
+    return as_markdown(compose(results, None, MACHINE))
+
+
+@pytest.fixture(scope="module")
 def directory(results, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "new"
     write_report(path, results, make_views(), MACHINE)
@@ -168,23 +173,21 @@ def test_report_is_the_same_every_time(directory, results, tmp_path):
         assert (tmp_path / name).read_bytes() == (directory / name).read_bytes()
 
 
-def test_settings_seed_and_missing_runs_are_told(results):
+def test_settings_seed_and_missing_runs_are_told(results, markdown):
     """Catches a report that hides how it was made, or that runs are missing."""
-    text = as_markdown(compose(results, None, MACHINE))
-    assert "Seed 1711." in text
-    assert "30 runs of 0.5 s of CPU time per sampler, of which the first 10% is discarded" in text
-    assert "travel time 6.5π" in text
-    assert "runs are there" not in text
+    assert "Seed 1711." in markdown
+    assert "30 runs of 0.5 s of CPU time per sampler, of which the first 10% is discarded" in markdown
+    assert "travel time 6.5π" in markdown
+    assert "runs are there" not in markdown
     settings, rows = results["figure1"]
     partial = as_markdown(compose({"figure1": (settings, [row for row in rows if row.run < 12])}, None, MACHINE))
     assert "Only 96 of 240 runs are there." in partial
 
 
-def test_machine_is_the_one_that_is_given(results):
+def test_machine_is_the_one_that_is_given(results, markdown):
     """Catches a report that names the machine it was written on in place of the one that measured."""
-    text = as_markdown(compose(results, None, MACHINE))
-    assert "Machine: processor Abacus 9 &lt;x&gt;, 2 cores, Python 3.11.7, numba 0.61.0, bouncy 0.1.0." in text
-    assert "Machine" not in as_markdown(compose(results, None, {}))
+    assert "Machine: processor Abacus 9 &lt;x&gt;, 2 cores, Python 3.11.7, numba 0.61.0, bouncy 0.1.0." in markdown
+    assert "Machine" not in as_markdown(compose({"figure2": results["figure2"]}, None, {}))
 
 
 def test_model_is_the_one_that_is_drawn(results):
@@ -206,11 +209,10 @@ def test_only_figures_that_were_run_are_spoken_of(results, figures, named):
     assert ("in figure 2 too" in text) == ("figure2" in figures)
 
 
-def test_every_word_of_a_verdict_is_explained_and_has_its_colour(results, tmp_path):
+def test_every_word_of_a_verdict_is_explained_and_has_its_colour(markdown, tmp_path):
     """Catches a verdict that the reader must guess the meaning of, or that looks like another one."""
-    text = as_markdown(compose(results, None, MACHINE))
     for word in get_args(Word):
-        assert re.search(rf"^- {word}: .*The last claim: ", text, flags=re.MULTILINE)
+        assert re.search(rf"^- {word}: .*The last claim: ", markdown, flags=re.MULTILINE)
     words = [word for word in get_args(Word) if word not in ("undecided", "not measured")]
     page = as_html([Table("", [""], [[Badge(word)] for word in words])], tmp_path)
     kinds = re.findall(r'<span class="badge (\w+)">', page)
@@ -218,11 +220,11 @@ def test_every_word_of_a_verdict_is_explained_and_has_its_colour(results, tmp_pa
     assert len(set(colours.values())) == len(words)
 
 
-def test_choice_of_low_and_high_is_told(results):
+def test_choice_of_low_and_high_is_told(markdown):
     """Catches a reader who takes the split of sigma_M at d = 100 for the paper's."""
-    text = as_markdown(compose(results, None, MACHINE))
-    assert "low means σ<sub>M</sub> = 0.02 and 0.05 and high means σ<sub>M</sub> = 0.2 and 0.5, a choice made" in text
-    assert "σ<sub>M</sub> = 0.1 is shown beside them, but these claims are not judged by it" in text
+    choice = "low means σ<sub>M</sub> = 0.02 and 0.05 and high means σ<sub>M</sub> = 0.2 and 0.5, a choice made"
+    assert choice in markdown
+    assert "σ<sub>M</sub> = 0.1 is shown beside them, but these claims are not judged by it" in markdown
 
 
 def test_speed_is_that_of_the_chain_which_made_the_estimate(results):

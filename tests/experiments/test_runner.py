@@ -9,7 +9,7 @@ import pytest
 
 import bouncy
 from bouncy.experiments import contenders, keeping, runner
-from bouncy.experiments.contenders import CONTENDERS, Contender, enter, run_contender
+from bouncy.experiments.contenders import CONTENDERS, Contender, Measurement, enter, run_contender
 from bouncy.experiments.ledger import Ledger, complete_runs
 from bouncy.experiments.machine import describe
 from bouncy.experiments.runner import Task, draw_model, measure, run_task, shuffled_tasks, squared_errors
@@ -263,14 +263,28 @@ def test_squared_errors():
     assert np.isnan(squared_errors((np.zeros(3), None), (np.zeros(3), None))[1])
 
 
+def test_errors_are_those_against_the_model_that_was_sampled(monkeypatch):
+    """Catches moments that are compared with the truth of another model: the exact ones must have no error."""
+
+    def exactly(contender, target, seed, **options):
+        answer = bouncy.exact(target)
+        return Measurement({name: (answer.mean, answer.pair_mean) for name in contender.estimators}, 0.01, 2, 1)
+
+    monkeypatch.setattr(runner, "run_contender", exactly)
+    for task in (Task(0.2, 0.5, 0), Task(0.2, 0.5, 1), Task(2.0, 0.0, 0)):
+        rows = run_task(task, small(), SEED)
+        assert len(rows) == ROWS_PER_RUN
+        assert max(row.mse for row in rows) < 1e-20
+
+
 @pytest.mark.parametrize("contender", CONTENDERS, ids=lambda c: f"{c.edition}-{c.sampler}-{c.estimators[0]}")
-def test_estimates_are_those_of_the_model(contender):
+def test_estimates_are_those_of_the_model(contender, monkeypatch):
     """Catches moments of the wrong estimator or scale, in any contender: an error of 0.06 in one of them.
 
-    How far a chain gets is a matter of CPU time, so that the seed does not fix the result. Standard errors are at most
-    0.003 where a hit takes 50 ns; on a machine three times slower 0.03 is still more than five of them, a false alarm
-    below 1e-5 in all 210 numbers together.
+    A clock on which every unit of work takes two microseconds makes the length of a chain, and so the result, a matter
+    of the seed. Standard errors are at most 0.006: 0.03 are five of them, a false alarm below 2e-4 in all 210 numbers.
     """
+    run_on_a_clock_of_units(monkeypatch, 2e-6)
     target = bouncy.MRF.random(5, 0.3, 0.5, seed=base_seed())
     truth = bouncy.exact(target)
     found = run_contender(
@@ -322,6 +336,20 @@ def test_every_draw_is_counted_once():
     mean, pair_mean = entry.moments()["ends"]
     assert mean == pytest.approx([1.0, -1.0], abs=0.0)
     assert pair_mean == pytest.approx(np.array([[1.0, -1.0], [-1.0, 1.0]]), abs=0.0)
+
+
+def run_on_a_clock_of_units(monkeypatch, seconds_per_unit):
+    """Let the CPU time be the number of units of work that an entry has done, times a number of seconds."""
+    new_entry, units = contenders.enter, []
+
+    def enter(*arguments, **options):
+        entry = new_entry(*arguments, **options)
+        advance = entry.advance
+        entry.advance = lambda n: (units.append(n), advance(n))
+        return entry
+
+    monkeypatch.setattr(contenders, "enter", enter)
+    monkeypatch.setattr(contenders.time, "process_time", lambda: seconds_per_unit * sum(units))
 
 
 class Clockwork:

@@ -11,6 +11,9 @@ from conftest import base_seed
 
 # Random scans differ from systematic ones by their clocks alone, which have tests of their own.
 SAMPLERS = sorted(name for name in names() if not name.endswith("-random"))
+every_sampler = pytest.mark.parametrize(
+    "sampler", [pytest.param(name, marks=[pytest.mark.slow] if name == "hmc-exponential" else []) for name in SAMPLERS]
+)
 
 
 def draws_in(sweeps: int, sampler: str) -> int:
@@ -19,35 +22,30 @@ def draws_in(sweeps: int, sampler: str) -> int:
     return sweeps if stride == 1 else -(-4 * sweeps // stride)
 
 
-@pytest.mark.parametrize(
-    ("coupling", "sweeps", "detect", "sampler"),
-    [(0.3, 600, 0.015, sampler) for sampler in SAMPLERS]
-    + [
-        pytest.param(0.44, 6000, 0.05, sampler, marks=[pytest.mark.slow] if sampler == "hmc-exponential" else [])
-        for sampler in SAMPLERS
-    ],
-)
+@every_sampler
+@pytest.mark.parametrize(("coupling", "sweeps", "detect"), [(0.3, 600, 0.015), (0.44, 6000, 0.05)])
 def test_torus_against_kaufman(sampler, coupling, sweeps, detect):
     """Catches errors that only show in large or nearly critical systems.
 
-    z-tests over 32 independent chains of the bond mean (alpha = 1e-6) by three estimators, and of the magnetisation,
-    0 by symmetry; the bond mean would show a bias of `detect`.
+    z-tests over 32 independent chains (alpha = 1e-6) of the bond mean, which would show a bias of `detect`, and of the
+    magnetisation, 0 by symmetry.
     """
     target = bouncy.MRF.ising((16, 16), coupling=coupling)
-    run = bouncy.sample(target, sampler, chains=32, draws=draws_in(sweeps, sampler), warmup=1000, seed=base_seed())
+    draws = draws_in(sweeps, sampler)
+    run = bouncy.sample(target, sampler, chains=32, draws=draws, warmup=1000, pairs="edges", seed=base_seed())
     bonds = run.log_prob.mean(axis=1) / (coupling * 512)
     expected = kaufman_torus(16, 16, coupling).bond_mean
     z_test(bonds[:, None], np.array([expected]), detect=detect, name="bond mean").check()
     z_test(run.magnetisation.mean(axis=1)[:, None], np.zeros(1), name="magnetisation").check()
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@every_sampler
 def test_ring_against_transfer_matrices(sampler, rng):
-    """Catches a stale field of one neighbour: all means and bond means of a disordered ring of 200 spins.
+    """Catches a stale field of one neighbour: means and bonds of a disordered ring of 100 spins, dense storage.
 
     z-tests over 32 chains, alpha = 1e-6 after Bonferroni; the worst site would show a bias of 0.2, the average 0.01.
     """
-    d = 200
+    d = 100
     couplings, fields = rng.normal(size=d) * 0.4, rng.normal(size=d) * 0.3
     M = np.zeros((d, d))
     for i in range(d):
@@ -59,7 +57,7 @@ def test_ring_against_transfer_matrices(sampler, rng):
             sampler,
             chains=1,
             draws=draws_in(1000, sampler),
-            pairs="edges",
+            pairs="all",
             seed=base_seed() + k,
         )
         for k in range(32)
@@ -72,7 +70,7 @@ def test_ring_against_transfer_matrices(sampler, rng):
     z_test(average, np.zeros(1), detect=0.01, name="average bond").check()
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@every_sampler
 def test_tree_against_belief_propagation(sampler, rng):
     """Catches errors that depend on the degree of a site: a random tree of 300 spins, sparse storage.
 

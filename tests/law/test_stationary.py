@@ -122,12 +122,25 @@ def label(param: tuple[str, ...]) -> str:
     return "-".join(param).replace(",", "").replace(" ", "-")
 
 
+def is_long(rule: str, model: str, storage: str) -> bool:
+    """Say whether a case is much like another one, and left to the long tests."""
+    if storage == "sparse" or rule.endswith("-random"):
+        return model != "frustrated triangle"
+    return model == "two sites" and rule not in BOTH_STORAGES
+
+
+def in_time(case: tuple[str, str, str]) -> Any:
+    return pytest.param(case, marks=[pytest.mark.slow] if is_long(*case) else [])
+
+
 # Storages are two targets and not two versions of a sampler: one of the samplers is enough for the second of them.
 SMALL = [(r, m, s) for m in MODELS for r in RULES for s in ("dense", "sparse") if s == "dense" or r in BOTH_STORAGES]
-only_particles = pytest.mark.parametrize("small", [p for p in SMALL if p[0] in PARTICLES], indirect=True, ids=label)
+only_particles = pytest.mark.parametrize(
+    "small", [in_time(case) for case in SMALL if case[0] in PARTICLES], indirect=True, ids=label
+)
 
 
-@pytest.fixture(scope="module", params=SMALL, ids=label)
+@pytest.fixture(scope="module", params=[in_time(case) for case in SMALL], ids=label)
 def small(request: pytest.FixtureRequest) -> Case:
     """Replicates of small models from exact draws of s, with every recorder of pairs."""
     name, model, storage = request.param
@@ -160,7 +173,19 @@ BILLIARDS = {
 }
 
 
-@pytest.fixture(scope="module", params=[(r, b) for b in BILLIARDS for r in PARTICLES], ids=label)
+def is_long_billiard(rule: str, name: str) -> bool:
+    """Say whether a case is left to the long tests: sites of a falling trajectory do not see each other."""
+    return rule == "hmc-exponential" and name == "hundred sites, never refreshed"
+
+
+BILLIARD_CASES = [
+    pytest.param((r, b), marks=[pytest.mark.slow] if is_long_billiard(r, b) else [])
+    for b in BILLIARDS
+    for r in PARTICLES
+]
+
+
+@pytest.fixture(scope="module", params=BILLIARD_CASES, ids=label)
 def billiard(request: pytest.FixtureRequest) -> Case:
     """Replicates without couplings, where p(s) is known in any dimension and the clock is as on every other target."""
     rule_name, name = request.param
@@ -426,7 +451,7 @@ def test_rates(small: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "billiard", [(r, b) for b in BILLIARDS if "time" not in b for r in PARTICLES], indirect=True, ids=label
+    "billiard", [case for case in BILLIARD_CASES if "time" not in case.values[0][1]], indirect=True, ids=label
 )
 def test_rates_of_billiard(billiard: Case) -> None:
     """Hits or bounces lost in large dimensions, or between refreshments, change their number by 2 %."""

@@ -68,11 +68,12 @@ def test_chains_differ(target):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_chain_state_can_be_restored(target, sampler):
     """Catches a part of the state that is left out of a copy: a restored chain must go on with the same bytes."""
-    from bouncy.recorders.pairs import no_pairs
+    from bouncy.recorders.pairs import all_pairs
     from bouncy.run.chain import Chain
     from bouncy.samplers import as_sampler
 
-    chain = Chain(target, as_sampler(sampler), np.random.SeedSequence(4), None, slots=8, thin=1, pairs=no_pairs())
+    pairs = all_pairs(target.d, 8)
+    chain = Chain(target, as_sampler(sampler), np.random.SeedSequence(4), None, slots=8, thin=1, pairs=pairs)
     chain.advance(13)
     state = chain.state()
     outcomes = []
@@ -135,9 +136,11 @@ def test_path_averages_equal_those_of_the_event_list(sampler):
     assert moments.event_totals(sums)[0] == hits
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize(
+    "sampler", [name if name == "bps-gaussian" else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLERS]
+)
 def test_edges_agree_with_all_pairs(sampler):
-    """Catches an edge that is counted twice, or under another edge's number."""
+    """Catches an edge that is counted twice, or under another edge's number; what records does not see the sampler."""
     target = bouncy.MRF.ising((3, 4), coupling=0.3, field=0.1)
     every = bouncy.sample(target, sampler, chains=2, draws=50, seed=2, pairs="all")
     edges = bouncy.sample(target, sampler, chains=2, draws=50, seed=2, pairs="edges")
@@ -216,7 +219,7 @@ def test_rate_scores_are_standard_normal_scores(target):
     """Catches rates that drift from their closed forms; |z| > 5 has probability 6e-7 for each."""
     for sampler in SAMPLERS:
         for d in (1, 2, 6, 150):
-            report = bouncy.sample(bouncy.MRF.random(d, seed=d), sampler, draws=400, seed=d).diagnostics
+            report = bouncy.sample(bouncy.MRF.random(d, seed=d), sampler, draws=400, seed=d, pairs="all").diagnostics
             assert abs(report["hit_rate_z"]) < 5
             if sampler.startswith("bps"):
                 assert abs(report["bounce_rate_z"]) < 5
@@ -402,8 +405,8 @@ def test_large_refreshment_does_not_hang(target):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-def test_interrupt_stops_within_a_second():
-    """Catches a kernel that does not come back to Python: Ctrl-C must end a run of hours at once."""
+def test_interrupt_stops_a_run_of_hours():
+    """Catches a kernel that does not come back to Python; a busy machine is given thirty seconds for what takes one."""
     program = textwrap.dedent(
         """
         import bouncy, sys
@@ -415,12 +418,13 @@ def test_interrupt_stops_within_a_second():
     )
     command = [sys.executable, "-c", program]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout.readline().strip() == "ready"
-    time.sleep(1.0)
-    begin = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
-    assert time.monotonic() - begin < 5.0  # one second of our own, and room for a busy machine
+    try:
+        assert process.stdout.readline().strip() == "ready"
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()  # where it has not heard
     assert "KeyboardInterrupt" in errors
     assert process.returncode != 0
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -87,7 +86,17 @@ def test_a_model_is_the_same_however_it_is_given(way, compile):
     assert way == "cost" or way == "cache" or abs(difference).max() < 1e-12
 
 
-@pytest.mark.parametrize("sampler", sorted(names()))
+# A target meets a sampler where its costs are paid: one sampler for each toll, and the others in the long tests.
+every_sampler = pytest.mark.parametrize(
+    "sampler",
+    [
+        name if name in ("bps-gaussian", "gibbs", "hmc") else pytest.param(name, marks=pytest.mark.slow)
+        for name in sorted(names())
+    ],
+)
+
+
+@every_sampler
 def test_every_sampler_walks_as_on_the_same_built_in_model(sampler):
     """Would catch a sampler that treats targets called by address differently."""
     target = bouncy.Custom(6, data=DATA, **CACHED)
@@ -514,19 +523,23 @@ def test_object_mode_is_left_to_python():
 
 
 def test_control_c_does_not_wait_for_a_sweep():
-    """Would catch an interrupt that is heard only after all the slow calls of a sweep."""
+    """Would catch an interrupt that is heard only after all the slow calls of a sweep.
+
+    Calls are counted, not seconds: a busy machine makes fewer of them while it takes its time to hear.
+    """
+    calls = []
 
     def slow(s, i):
+        calls.append(i)
+        if len(calls) == 10:
+            signal.raise_signal(signal.SIGINT)
         time.sleep(0.01)
         return 0.0
 
     target = bouncy.Custom(1000, slow, flat, compile=False)
-    bouncy.sample(bouncy.Custom(40, lambda s, i: 0.0, flat), draws=1, chains=1, warmup=0, seed=0)  # compiles the loop
-    threading.Timer(0.5, lambda: signal.raise_signal(signal.SIGINT)).start()
-    begin = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         bouncy.sample(target, draws=100, chains=2, seed=0)
-    assert time.perf_counter() - begin < 3.0
+    assert 10 <= len(calls) < 1000
 
 
 # Walls
@@ -550,7 +563,7 @@ def hard_core_log_prob(s):
     return total
 
 
-@pytest.mark.parametrize("sampler", ["bps-gaussian", "bps-exponential", "hmc", "gibbs", "metropolis"])
+@every_sampler
 def test_walls_are_never_crossed(sampler):
     """Would catch a wall that lets something through, a start behind one, and an infinite cost that becomes a NaN."""
     target = bouncy.Custom(6, hard_core, hard_core_log_prob)
