@@ -242,7 +242,7 @@ def equicorrelated_mean(d: int, rho: float) -> float:
 
 
 def test_agrees_with_bps_on_an_orthant() -> None:
-    """Would catch errors that only many correlated walls bring out: alpha 1e-6, sees errors of 0.05 in means of 1.24."""
+    """Would catch errors that only many correlated walls bring out: alpha 1e-6, sees 0.05 in means of 1.24."""
     d, rho = 10, 0.5
     target = TruncatedGaussian(0.0, cov=(1 - rho) * np.eye(d) + rho, lower=0.0)
     runs = [
