@@ -45,16 +45,18 @@ def sample(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> RunType:
-    """Sample a binary distribution and return draws, means with error bars, and diagnostics.
+    """Sample a distribution and return draws, expectations with error bars, and diagnostics.
 
     Parameters
     ----------
-    target : Target
-        The distribution, for example a `bouncy.MRF`.
-    sampler : str or Sampler
-        "bps-gaussian", "bps-exponential", "hmc", "hmc-exponential", "gibbs", "gibbs-random", "metropolis",
-        "metropolis-random", or an object such as `bouncy.BPS("gaussian", refreshment=0.1)` or
-        `bouncy.HMC(travel_time=2.5 * math.pi)`.
+    target : Target, PiecewiseTarget or Within
+        The distribution: of spins, for example a `bouncy.MRF`; of continuous or mixed variables, for example a
+        `bouncy.TruncatedGaussian`; or a `bouncy.Within`, a Gibbs scheme in which one of these is a block.
+    sampler : str or Sampler, optional
+        For spins "bps-gaussian" (the default), "bps-exponential", "hmc", "hmc-exponential", "gibbs", "gibbs-random",
+        "metropolis", "metropolis-random", or an object such as `bouncy.BPS("gaussian", refreshment=0.1)` or
+        `bouncy.HMC(travel_time=2.5 * math.pi)`. For continuous targets "bps" (the default), "hmc", or an object such
+        as `bouncy.piecewise.BPS(refreshment=0.1)`.
     chains : int
         Independent chains; they run in threads.
     draws : int

@@ -73,3 +73,15 @@ def test_a_target_is_not_a_run():
     """Would catch an error that does not say what is expected."""
     with pytest.raises(TypeError, match=r"InclusionTable takes a run, as in .* got MRF"):
         InclusionTable(bouncy.MRF.random(3))
+
+
+def test_coefficients_that_may_be_zero():
+    """Catches means of coefficients that are taken for probabilities."""
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    y = 3.0 * X[:, 1] + 0.1 * np.random.default_rng(1).standard_normal(40)
+    target = bouncy.SpikeSlab(X, y, inclusion=0.2, slab_scale=3.0, noise_scale=0.5, labels=["a", "b", "c"])
+    run = bouncy.sample(target, draws=300, seed=0, progress=False)
+    table = bouncy.InclusionTable(run)
+    assert table[0].variable == "b"
+    assert table[0].probability == 1.0
+    assert [row.probability for row in table] == sorted(run.inclusion, reverse=True)

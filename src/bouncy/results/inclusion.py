@@ -7,6 +7,9 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+from bouncy.results.paths import PathRun
 
 if TYPE_CHECKING:
     from bouncy.results.run import Run
@@ -24,10 +27,11 @@ class Inclusion(NamedTuple):
 
 
 class InclusionTable:
-    """Posterior inclusion probabilities of a run on a `VariableSelection`, the most probable variables first.
+    """Posterior inclusion probabilities of a run on a `VariableSelection` or a `SpikeSlab`, the most probable first.
 
-    The probability of variable j is (1 + E[s_j])/2, with E[s_j] the average of the conditional means E[s_j | rest]
-    (Rao-Blackwellised), so that small probabilities are estimated from all sweeps and not from the few visits alone.
+    On a `VariableSelection` the probability of variable j is (1 + E[s_j])/2, with E[s_j] the average of the conditional
+    means E[s_j | rest] (Rao-Blackwellised), so that small probabilities are estimated from all sweeps and not from the
+    few visits alone. On a `SpikeSlab` it is the share of time in which the coefficient was not zero.
 
     Parameters
     ----------
@@ -50,7 +54,7 @@ class InclusionTable:
             raise TypeError(f"InclusionTable takes a run, as in InclusionTable(bouncy.sample(target)), got {run!r:.60}")
         # A variable that is always in the model, or never, is an answer and no reason to worry.
         self._warnings = [text for text in run.diagnostics["warnings"] if "never moved" not in text]
-        probability, error = (1.0 + run.mean) / 2.0, run.mean_se / 2.0
+        probability, error = _probabilities(run)
         order = np.argsort(-probability, kind="stable")
         labels = run.target.labels
         self._rows = [Inclusion(labels[j], float(probability[j]), float(error[j])) for j in order]
@@ -83,6 +87,13 @@ class InclusionTable:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _probabilities(run: Run) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the probability of each variable to be in the model, and its standard error."""
+    if isinstance(run, PathRun):
+        return run.inclusion, run.inclusion_se
+    return (1.0 + run.mean) / 2.0, run.mean_se / 2.0
 
 
 def _error(row: Inclusion) -> str:

@@ -102,6 +102,18 @@ def mean_root(eigenvalues: Array) -> float:
     return float(root * mean_speed(eigenvalues.size) * sqrt(0.5 * pi))
 
 
+def _chain() -> Gaussian:
+    """Return a Gaussian of so many variables in a row that its precision is stored by its entries."""
+    d = 40
+    links = np.full(d - 1, -0.4)
+    return Gaussian(0.0, precision=scipy.sparse.diags_array([links, np.ones(d), links], offsets=[-1, 0, 1]))
+
+
+# Loops are compiled for these two kinds of couplings and no others.
+SPECIALISED = {
+    "paths-dense": lambda: Gaussian([0.0, 0.0], cov=[[1.0, 0.5], [0.5, 1.0]]),
+    "paths-sparse": _chain,
+}
 EXAMPLES = {
     "gaussian": lambda: Gaussian([0.5, -1.0, 0.0], cov=[[1.0, 0.6, 0.2], [0.6, 2.0, -0.3], [0.2, -0.3, 0.5]]),
 }
