@@ -131,14 +131,14 @@ class BlockChain(AnyChain):
         self._block.compile()
 
     def advance(self, sweeps: int) -> None:
-        before = time.thread_time()
-        for _ in range(sweeps):
-            drawn = self.recorder.tally[DRAWN]
-            self._block.advance(1)
-            if self.recorder.tally[DRAWN] > drawn:
-                for name, trace in self._traces.items():
-                    trace[drawn] = self._values[name]
-            if self._block.sweeps % self._scheme.sweeps == 0:
+        before, every = time.thread_time(), self._scheme.sweeps
+        end = self._block.sweeps + sweeps
+        while self._block.sweeps < end:
+            drawn = int(self.recorder.tally[DRAWN])
+            self._block.advance(min(every - self._block.sweeps % every, end - self._block.sweeps))
+            for name, trace in self._traces.items():
+                trace[drawn : self.recorder.tally[DRAWN]] = self._values[name]
+            if self._block.sweeps % every == 0:
                 self._update()
         self.timed(before, sweeps)
 
