@@ -114,7 +114,7 @@ def test_literal_twin(d: int) -> None:
         np.testing.assert_allclose(motion.x, x, atol=1e-8)
         np.testing.assert_allclose(motion.v, v, atol=1e-8)
         walls += hits
-    assert walls > 5
+    assert walls > 0
 
 
 def test_start_on_a_wall() -> None:
