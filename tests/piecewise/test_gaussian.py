@@ -182,9 +182,9 @@ def test_variance_of_the_sample_mean() -> None:
     """
     with pytest.warns(NotErgodicWarning):
         sampler = BPS(refreshment=0.0)
-    batches, sweeps = 1000, 50
+    batches, sweeps = 2000, 50
     chain = ParticleChain(Gaussian(0.0, cov=1.0), sampler, np.random.SeedSequence([base_seed(), 2]), None)
-    chain.record(2048, 1, np.zeros(1), np.zeros(1), all_products(1, 2048))
+    chain.record(4096, 1, np.zeros(1), np.zeros(1), all_products(1, 4096))
     chain.recorder.tally[LENGTH] = sweeps
     chain.advance(batches * sweeps)
     T = sweeps * chain.sweep_time

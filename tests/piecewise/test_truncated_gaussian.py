@@ -185,12 +185,12 @@ def test_bivariate_orthant(rho: float) -> None:
 
 
 def test_chain_on_the_positive_orthant() -> None:
-    """Would catch errors in sparse updates at walls: alpha 1e-6, sees errors of 0.15 in means, 0.2 in variances."""
+    """Would catch errors in sparse updates at walls: alpha 1e-6, sees errors of 0.25 in means and variances."""
     d, rho = 40, 0.7
     target = TruncatedGaussian(0.0, precision=chain_precision(d, rho), lower=0.0)
     assert "sparse" in repr(target)
-    run = bouncy.sample(target, "bps", chains=40, draws=1200, seed=base_seed() + 2, progress=False)
+    run = bouncy.sample(target, "bps", chains=40, draws=400, seed=base_seed() + 2, progress=False)
     mean, variance = chain_moments(d, rho)
     freedom = int(run.diagnostics["batches"]) - 1
-    assert z_test(run.mean, mean, run.mean_se, degrees_of_freedom=freedom, detect=0.15).passed
-    assert z_test(run.variance, variance, run.variance_se, degrees_of_freedom=freedom, detect=0.2).passed
+    assert z_test(run.mean, mean, run.mean_se, degrees_of_freedom=freedom, detect=0.25).passed
+    assert z_test(run.variance, variance, run.variance_se, degrees_of_freedom=freedom, detect=0.25).passed
