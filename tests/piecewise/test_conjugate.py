@@ -99,7 +99,7 @@ def test_inclusion_never_reaches_its_ends():
 
 
 def test_spike_and_slab_with_unknown_hyperparameters():
-    """Catches an error above 0.04 where noise, slab and inclusion are updated in turn, by quadrature over all models.
+    """Catches an error above 0.15 in the inclusion probability where noise and slab are updated too, by quadrature.
 
     Given noise and slab each model is normal, and a beta prior of the inclusion probability is summed in closed form.
     """
@@ -119,8 +119,9 @@ def test_spike_and_slab_with_unknown_hyperparameters():
         "slab_scale": conjugate.slab_scale(shape=2.0, rate=0.5),
         "inclusion": conjugate.inclusion(a=2.0, b=3.0),
     }
-    within = bouncy.Within(base.given, updates, {"noise_scale": 1.0, "slab_scale": 0.7, "inclusion": 0.5})
-    run = bouncy.sample(within, "bps", chains=16, draws=1000, warmup=100, seed=SEED, progress=False)
+    start = {"noise_scale": 1.0, "slab_scale": 0.7, "inclusion": 0.5}
+    within = bouncy.Within(base.given, updates, start, sweeps=5)
+    run = bouncy.sample(within, "bps", chains=16, draws=400, warmup=100, thin=5, seed=SEED, progress=False)
     found = np.column_stack(
         [
             (run.draws != 0.0).mean(axis=1),
@@ -135,7 +136,7 @@ def test_spike_and_slab_with_unknown_hyperparameters():
         (weight * np.log(slab)).sum(),
         by_model @ ((2 + models.sum(axis=1)) / 7),
     ]
-    z_test(found, expected, detect=0.2).check()
+    z_test(found, expected, detect=[0.2, 0.2, 0.1, 0.5, 0.15]).check()
 
 
 def _log_evidence(design, response, noise, slab):
@@ -152,7 +153,7 @@ def _log_evidence(design, response, noise, slab):
 
 
 def test_lasso_with_unknown_hyperparameters():
-    """Catches an error above 0.1 where noise and penalty are updated in turn, by quadrature for one coefficient."""
+    """Catches an error above 0.15 in the noise where it and the penalty are updated in turn, by quadrature."""
     noise, penalty = np.linspace(0.3, 3.0, 300)[:, None], np.geomspace(1e-3, 60.0, 600)
     design, response = X[:, 0] - X[:, 0].mean(), Y - Y.mean()
     a, b = design @ design / noise**2, design @ response / noise**2
@@ -169,9 +170,9 @@ def test_lasso_with_unknown_hyperparameters():
         "penalty": conjugate.penalty(shape=2.0, rate=1.0),
     }
     within = bouncy.Within(base.given, updates, {"noise_scale": 1.0, "penalty": 1.0})
-    run = bouncy.sample(within, "bps", chains=16, draws=500, warmup=50, seed=SEED, progress=False)
+    run = bouncy.sample(within, "bps", chains=16, draws=300, warmup=50, seed=SEED, progress=False)
     found = np.column_stack([run.parameters[name].mean(axis=1) for name in ("noise_scale", "penalty")])
-    z_test(found, [(weight * noise).sum(), (weight * penalty).sum()], detect=[0.2, 0.5]).check()
+    z_test(found, [(weight * noise).sum(), (weight * penalty).sum()], detect=[0.15, 0.7]).check()
 
 
 # Input
