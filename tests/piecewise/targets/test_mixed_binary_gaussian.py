@@ -69,7 +69,7 @@ def test_sparse_blocks_give_the_same_target():
 
 @pytest.mark.parametrize("augmentation", ["gaussian", "exponential"])
 def test_sampled_spins_have_the_law_of_the_marginal(augmentation):
-    """Catches a wrong law of s, or of x given s, through the front door; an error of 0.25 is seen."""
+    """Catches a wrong law of s, or of x given s, through the front door; an error of 0.4 is seen."""
     target = joint(augmentation=augmentation)
     run = bouncy.sample(target, "bps", chains=4, draws=8000, seed=base_seed(), progress=False)
     e = bouncy.exact(target.marginal())
@@ -77,7 +77,7 @@ def test_sampled_spins_have_the_law_of_the_marginal(augmentation):
     mean = e.probabilities @ np.linalg.solve(P, (h + s @ C).T).T
     expected = np.concatenate([e.mean, mean])
     degrees = run.diagnostics["batches"] - 4
-    z_test(run.mean, expected, run.mean_se, degrees_of_freedom=degrees, detect=0.25, name="means").check()
+    z_test(run.mean, expected, run.mean_se, degrees_of_freedom=degrees, detect=0.4, name="means").check()
     assert set(np.unique(run.draws[..., :3])) == {-1.0, 1.0}
 
 
