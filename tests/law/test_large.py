@@ -11,8 +11,9 @@ from conftest import base_seed
 
 # Random scans differ from systematic ones by their clocks alone, which have tests of their own.
 SAMPLERS = sorted(name for name in names() if not name.endswith("-random"))
+LONG = ("hmc-exponential", "metropolis")
 every_sampler = pytest.mark.parametrize(
-    "sampler", [pytest.param(name, marks=[pytest.mark.slow] if name == "hmc-exponential" else []) for name in SAMPLERS]
+    "sampler", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in SAMPLERS]
 )
 
 

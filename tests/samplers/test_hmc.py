@@ -96,10 +96,10 @@ def model(d: int) -> bouncy.MRF:
 def test_events_are_those_of_the_literal_twin(augmentation, d, travel_time):
     """Catches any wrong hit time, order, payment or reflection, a velocity kept or a position lost at a refreshment.
 
-    10^4 events, in runs of 40: each refreshment multiplies differences of rounding.
+    16000 events in each dimension, in runs of 40: each refreshment multiplies differences of rounding.
     """
     target = model(d)
-    for label in range(250):
+    for label in range(100):
         state = state_for(d, label)
         twin = literal_hmc(
             target.M, target.r, augmentation, travel_time=travel_time, state=state.copy(), events=40, compiled=d > 3
