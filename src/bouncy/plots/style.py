@@ -34,6 +34,7 @@ SAMPLER_COLOURS = {
     "metropolis": PURPLE,
     "metropolis-random": "#e8c2d6",
     "tempered": SKY_BLUE,
+    "bps": "#332288",  # on continuous targets; never in one figure with another blue
 }
 
 # Spins down and up, dark and light, so that they differ in black and white too.

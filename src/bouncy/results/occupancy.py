@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,17 @@ class Atom:
 
     value: float
     mass: float
+
+
+class Density(NamedTuple):
+    """The law of one variable: a density in bins, and point masses; both together have the probability 1.
+
+    What little lies beyond the bins is left out.
+    """
+
+    edges: Array  # (bins + 1,) ends of the bins, (0,) where the variable has point masses alone
+    density: Array  # (bins,) probability of a bin divided by its width
+    atoms: list[Atom]
 
 
 class Occupancy:
@@ -69,6 +80,12 @@ class Occupancy:
         if not self._has_bins or not self.low <= x <= self.high:
             return 0.0
         return max(float(self._smooth(x, 1)), 0.0)
+
+    def in_bins(self) -> Density:
+        """Return the density in the bins, and the point masses."""
+        if not self._has_bins:
+            return Density(np.zeros(0), np.zeros(0), self._atoms)
+        return Density(self._edges, self._bins[1:-1] / np.diff(self._edges), self._atoms)
 
     def quantile(self, q: float) -> tuple[float, bool]:
         """Return the smallest x with probability q at or below it, and whether it is a point mass.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from bouncy.results.batches import Estimate
 from bouncy.results.diagnostics import Rates, diagnose, disagreements, warnings_of
 from bouncy.results.ess import rank_normalise
 from bouncy.results.moments import disagreement
-from bouncy.results.occupancy import Atom, Occupancy, share_of_bins
+from bouncy.results.occupancy import Atom, Density, Occupancy, share_of_bins
 from bouncy.results.run import Run
 
 if TYPE_CHECKING:
@@ -134,6 +134,21 @@ class PathRun(Run):
             atoms = [Atom(float(view.shift[row]), float(cells[row])) for row in rows]
             found.append(Occupancy(low[i], high[i], bins[i], atoms))
         return found
+
+    def density(self, variable: Hashable) -> Density:
+        """Return the law of a variable, given its label or place: ends of bins, density in them, point masses.
+
+        The time that the path spends in a bin is exact, so that a bin has its probability and no shape is assumed.
+
+        Examples
+        --------
+        >>> import bouncy
+        >>> run = bouncy.sample(bouncy.Gaussian([0.0, 1.0], cov=[[1.0, 0.5], [0.5, 1.0]]), draws=500, seed=0)
+        >>> edges, density, atoms = run.density(1)
+        >>> edges.shape, density.shape, atoms
+        ((65,), (64,), [])
+        """
+        return self._occupancies[self.index(variable)].in_bins()
 
     def probability(self, lower: ArrayLike = -np.inf, upper: ArrayLike = np.inf) -> tuple[Array, Array]:
         """Return P(lower <= x_i <= upper) and its standard error, both (d,).

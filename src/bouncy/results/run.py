@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -181,6 +182,16 @@ class Run(ABC):
     @property
     def mean_se(self) -> NDArray[np.float64]:
         return self._mean.standard_error
+
+    def index(self, variable: Hashable) -> int:
+        """Return the place of a variable in all results, given its label; an integer that is no label is its place."""
+        labels: tuple[Hashable, ...] = self.target.labels
+        d = len(labels)
+        if variable in labels:
+            return labels.index(variable)
+        if isinstance(variable, int | np.integer) and -d <= variable < d:
+            return int(variable) % d
+        raise ValueError(f"variable is {variable!r:.60}; expected a label ({labels[0]!r}, ...) or 0 to {d - 1}")
 
     def interval(self, name: str = "mean", level: float = 0.95) -> tuple[Any, Any]:
         """Return the ends of the confidence intervals of a level, by the Student quantile of the batches.

@@ -1,0 +1,90 @@
+"""Which variables belong in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy.plots.style import LIGHT, axes_or_new, colour_of
+from bouncy.results.batches import student_quantile
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from bouncy.results.paths import PathRun
+    from bouncy.results.run import Run
+    from bouncy.results.spins import SpinRun
+
+# Rows of a figure in which labels can still be read.
+_MOST = 40
+
+
+def plot_inclusion(
+    run: PathRun | SpinRun,
+    variables: Sequence[Hashable] | None = None,
+    ax: Axes | None = None,
+    *,
+    label: str | None = None,
+    color: str | None = None,
+    shift: float = 0.0,
+) -> Axes:
+    """Draw the probability of each variable that its coefficient is not zero, with 95 % bars, a row for each.
+
+    Call it again on the same axes to add another run, with the same `variables` and a small `shift` downwards.
+
+    Parameters
+    ----------
+    run : PathRun or SpinRun
+        Of `bouncy.SpikeSlab` or another target with a point mass at zero, or of `bouncy.VariableSelection`.
+    variables : sequence, optional
+        Labels or places of the variables to show, from the top; the most probable forty otherwise.
+    ax : Axes, optional
+        Where to draw; a new figure otherwise.
+    label, color : str, optional
+        Name in the legend, and colour; those of the sampler otherwise.
+    shift : float
+        By how much of a row the points lie below its middle.
+    """
+    ax = axes_or_new(ax)
+    probability, error = _inclusion(run)
+    rows = np.argsort(-probability, kind="stable")[:_MOST] if variables is None else places(run, variables)
+    height = np.arange(rows.size) + shift
+    half_width = student_quantile(0.95, run.diagnostics["batches"] - 1) * error[rows]
+    ax.barh(height, probability[rows], height=0.12, color=LIGHT, zorder=1)
+    ax.errorbar(
+        probability[rows],
+        height,
+        xerr=half_width,
+        linestyle="",
+        marker="o",
+        markersize=4,
+        elinewidth=1.2,
+        color=color or colour_of(run.sampler.name),
+        label=label or run.sampler.name,
+    )
+    name_rows(ax, run, rows)
+    ax.set_xlim(0.0, 1.02)
+    ax.set_xlabel("probability that the coefficient is not zero")
+    return ax
+
+
+def _inclusion(run: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the inclusion probabilities and their standard errors, (d,): those of a spin are of its being up."""
+    if run.draws.dtype == np.int8:
+        return (1.0 + run.mean) / 2.0, run.mean_se / 2.0
+    return run.inclusion, run.inclusion_se
+
+
+def places(run: Run, variables: Sequence[Hashable] | None) -> NDArray[np.int64]:
+    """Return where variables are in the results of a run; all of them where none are named."""
+    named = run.target.labels if variables is None else variables
+    return np.array([run.index(variable) for variable in named], dtype=np.int64)
+
+
+def name_rows(ax: Axes, run: Run, rows: NDArray[np.int64]) -> None:
+    """Label the rows of a chart, the first on top."""
+    ax.set_yticks(np.arange(rows.size), [str(run.target.labels[i]) for i in rows])
+    ax.set_ylim(rows.size - 0.4, -0.6)
