@@ -118,3 +118,13 @@ def share_of_bins(low: Array, high: Array, lower: Array, upper: Array, bins: int
     share[:, 0] = lower == -np.inf
     share[:, -1] = upper == np.inf
     return share
+
+
+def neighbours(low: Array, high: Array, x: Array, bins: int) -> list[tuple[Array, Array]]:
+    """Return the ends of the bins that hold x, and how much x belongs to each, all (d,); x itself beyond the bins."""
+    width = np.where(high > low, (high - low) / bins, 1.0)
+    beyond = ~((low < x) & (x < high))
+    place = np.where(beyond, 0.0, (np.where(beyond, low, x) - low) / width)
+    first = np.floor(place)
+    ends = [np.where(beyond, x, low + k * width) for k in (first, first + 1.0)]
+    return [(ends[0], 1.0 - (place - first)), (ends[1], place - first)]

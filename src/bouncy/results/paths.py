@@ -15,7 +15,7 @@ from bouncy.results.batches import Estimate
 from bouncy.results.diagnostics import Rates, diagnose, disagreements, warnings_of
 from bouncy.results.ess import rank_normalise
 from bouncy.results.moments import disagreement
-from bouncy.results.occupancy import Atom, Density, Occupancy, share_of_bins
+from bouncy.results.occupancy import Atom, Density, Occupancy, neighbours, share_of_bins
 from bouncy.results.run import Run
 
 if TYPE_CHECKING:
@@ -174,25 +174,37 @@ class PathRun(Run):
         ends = [np.broadcast_to(np.asarray(end, dtype=np.float64), (d,)) for end in (lower, upper)]
         if not (ends[0] <= ends[1]).all():
             raise ValueError(f"lower must not exceed upper, got {lower!r:.60} and {upper!r:.60}")
-        value = np.array(
-            [o.below(b, True) - o.below(a, False) for o, a, b in zip(self._occupancies, *ends, strict=True)]
-        )
-        return np.clip(value, 0.0, 1.0), self._time_between(*ends).standard_error
+        each = zip(self._occupancies, *ends, strict=True)
+        value = np.array([occupancy.below(b, True) - occupancy.below(a, False) for occupancy, a, b in each])
+        return np.clip(value, 0.0, 1.0), self._spread_between(*ends)
 
-    def _time_between(self, lower: Array, upper: Array) -> Estimate:
-        """Return the share of time with lower <= x_i <= upper, ends inside a bin interpolated linearly."""
-        view, d = self._chains[0].view, self.target.d
+    def _spread_between(self, lower: Array, upper: Array) -> Array:
+        """Return the standard error of P(lower <= x_i <= upper), (d,).
+
+        Interpolation smooths what it interpolates, so that batches of interpolated probabilities differ too little. At
+        the ends of bins nothing is smoothed: the variance is interpolated between those.
+        """
         low, high = _ends(self._sums.recorders[0])
-        share = share_of_bins(low, high, lower, upper, BINS)
+        lowers, uppers = neighbours(low, high, lower, BINS), neighbours(low, high, upper, BINS)
+        variance = np.zeros(self.target.d)
+        for a, weight_a in lowers:
+            for b, weight_b in uppers:
+                error = self._time_between(share_of_bins(low, high, a, b, BINS), lower, upper).standard_error
+                variance += weight_a * weight_b * error**2
+        return np.asarray(np.sqrt(variance))
+
+    def _time_between(self, share: Array, lower: Array, upper: Array) -> Estimate:
+        """Return the time in a share of each bin, (d, BINS + 2), and in point masses with lower <= x_i <= upper."""
+        view, d = self._chains[0].view, self.target.d
         site = np.repeat(np.arange(d), np.diff(view.first))
         inside = (view.slope == 0.0) & (lower[site] <= view.shift) & (view.shift <= upper[site])
-        atoms = np.zeros((site.size, d))
-        atoms[np.arange(site.size), site] = inside
-        return self._average(
-            lambda recorder: (
-                np.einsum("sdb,db->sd", recorder.bin.reshape(-1, d, BINS + 2), share) + recorder.cell @ atoms
-            )
-        )
+
+        def time_inside(recorder: Any) -> Array:
+            bins = np.einsum("sdb,db->sd", recorder.bin.reshape(-1, d, BINS + 2), share)
+            atoms = np.add.reduceat(np.where(inside, recorder.cell, 0.0), view.first[:-1], axis=1)
+            return np.asarray(bins + atoms)
+
+        return self._average(time_inside)
 
     def quantile(self, q: ArrayLike) -> tuple[Array, Array]:
         """Return the quantiles of each variable and their standard errors.
@@ -219,12 +231,9 @@ class PathRun(Run):
         found = [occupancy.quantile(q) for occupancy in self._occupancies]
         value = np.array([x for x, _ in found])
         at_atom = np.array([atom for _, atom in found])
-        density = np.array(
-            [o.density(x) if np.isfinite(x) else 0.0 for o, x in zip(self._occupancies, value, strict=True)]
-        )
-        spread = self._time_between(
-            np.full(value.size, -np.inf), np.where(np.isnan(value), np.inf, value)
-        ).standard_error
+        density = np.array([occupancy.density(x) for occupancy, x in zip(self._occupancies, value, strict=True)])
+        everything = np.full(value.size, np.inf)
+        spread = self._spread_between(-everything, np.where(np.isnan(value), everything, value))
         with np.errstate(divide="ignore", invalid="ignore"):
             error = np.where(at_atom, 0.0, spread / density)
         return value, np.where(np.isnan(value), np.nan, error)
