@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 import bouncy
-from bouncy.plots import plot_density, plot_flight, plot_forest, plot_inclusion, style, trace_flight
+from bouncy.plots import plot_density, plot_flight, plot_forest, plot_inclusion, style, trace, trace_flight
 from bouncy.testing import literal
 
 LABELS = ("a", "b", "c", "d")
@@ -176,6 +176,12 @@ def test_trace_flight_is_the_literal_algorithm_from_the_start_that_is_asked_for(
     np.testing.assert_allclose(length, np.diff(path.time), atol=1e-9)
     np.testing.assert_array_equal(path.y, trace_flight(target, events=60, seed=4, initial=[0.3, 0.0]).y)
     assert (path.y[1:] != trace_flight(target, events=60, seed=5, initial=[0.3, 0.0]).y[1:]).any()
+
+
+def test_trace_of_spins_points_to_that_of_flights():
+    """Catches an error from the compiler for a target of the other kind."""
+    with pytest.raises(TypeError, match="got Gaussian; for continuous targets use trace_flight"):
+        trace(bouncy.Gaussian([0.0, 0.0], cov=1.0), duration=1.0)
 
 
 def test_plot_flight_shows_corners_walls_and_intervals():
