@@ -23,7 +23,7 @@ def test_docstrings(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/targets.md", "docs/regression.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/targets.md", "docs/regression.md", "docs/continuous.md"])
 def test_pages(page, tmp_path, monkeypatch, capsys):
     """Catches a page whose code fails for a newcomer: its Python blocks run one after the other."""
     mpl.use("Agg")

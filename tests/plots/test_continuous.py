@@ -11,7 +11,8 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 import bouncy
-from bouncy.plots import plot_density, plot_forest, plot_inclusion, style
+from bouncy.plots import plot_density, plot_flight, plot_forest, plot_inclusion, style, trace, trace_flight
+from bouncy.testing import literal
 
 LABELS = ("a", "b", "c", "d")
 
@@ -159,3 +160,45 @@ def test_plot_forest_without_mass_at_zero_has_no_discs(data):
     X, y = data
     lasso = bouncy.sample(bouncy.BayesianLasso(X, y, penalty=1.0, noise_scale=1.0), chains=2, draws=100, seed=0)
     assert len(plot_forest(lasso).collections) == 2
+
+
+# The path of the particle
+
+
+def test_trace_flight_is_the_literal_algorithm_from_the_start_that_is_asked_for():
+    """Catches a start in values taken for coordinates, a particle that is too fast, and a seed that does not count."""
+    t = np.arange(12.0)
+    X = np.column_stack([np.sin(t), np.cos(2 * t)])
+    target = bouncy.SpikeSlab(X, np.sin(t * t), inclusion=0.5, slab_scale=1.0, noise_scale=1.0)
+    path = trace_flight(target, events=60, seed=4, initial=[0.3, 0.0])
+    np.testing.assert_allclose(target.potential.cells.values(path.y[0]), [0.3, 0.0], atol=1e-15)
+    length = np.sqrt((np.diff(path.y / target.scale, axis=0) ** 2).sum(axis=1))
+    np.testing.assert_allclose(length, np.diff(path.time), atol=1e-9)
+    np.testing.assert_array_equal(path.y, trace_flight(target, events=60, seed=4, initial=[0.3, 0.0]).y)
+    assert (path.y[1:] != trace_flight(target, events=60, seed=5, initial=[0.3, 0.0]).y[1:]).any()
+
+
+def test_trace_of_spins_points_to_that_of_flights():
+    """Catches an error from the compiler for a target of the other kind."""
+    with pytest.raises(TypeError, match="got Gaussian; for continuous targets use trace_flight"):
+        trace(bouncy.Gaussian([0.0, 0.0], cov=1.0), duration=1.0)
+
+
+def test_plot_flight_shows_corners_walls_and_intervals():
+    """Catches swapped coordinates, events under another's mark, walls that are missing or across the other axis."""
+    box = bouncy.TruncatedGaussian([0.5, 0.0], cov=[[1.0, 0.8], [0.8, 1.0]], lower=[0.0, -np.inf], upper=[np.inf, 1.5])
+    path = trace_flight(box, events=200, refreshment=0.3, seed=1)
+    ax = plot_flight(box, path, 1, 0)
+    lines = {line.get_label(): line for line in ax.lines}
+    np.testing.assert_array_equal(lines["bps"].get_xydata(), path.y[:, [1, 0]])
+    for kind, label in ((literal.REFUSED, "wall refused"), (literal.BOUNCED, "bounce")):
+        np.testing.assert_array_equal(lines[label].get_xydata(), path.y[path.kind == kind][:, [1, 0]])
+    assert [line.get_xdata()[0] for line in ax.lines if list(line.get_ydata()) == [0, 1]] == [1.5]
+    assert [line.get_ydata()[0] for line in ax.lines if list(line.get_xdata()) == [0, 1]] == [0.0]
+    low, high = ax.get_xlim()
+    assert low < path.y[:, 1].min() < 1.5 < high
+    (density,) = ax.collections
+    shown = np.asarray(density.get_array())
+    assert shown.shape == (120, 120)
+    assert shown[0, 60] == 0.0, "nothing is below the wall of the second axis"
+    assert shown.max() == 1.0

@@ -1,6 +1,7 @@
 """Continuous and mixed targets: potentials that are quadratic on each cell of an axis-aligned partition."""
 
+from bouncy.piecewise.potential import Cells, Potential
 from bouncy.piecewise.samplers.bps import BPS
 from bouncy.piecewise.samplers.hmc import HMC
 
-__all__ = ["BPS", "HMC"]
+__all__ = ["BPS", "HMC", "Cells", "Potential"]

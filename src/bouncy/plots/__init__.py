@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bouncy.plots.density import plot_density
 from bouncy.plots.errors import plot_errors
+from bouncy.plots.flight import plot_flight, trace_flight
 from bouncy.plots.forest import plot_forest
 from bouncy.plots.inclusion import plot_inclusion
 from bouncy.plots.lattice import plot_lattice
@@ -16,6 +17,7 @@ __all__ = [
     "Trajectory",
     "plot_density",
     "plot_errors",
+    "plot_flight",
     "plot_forest",
     "plot_inclusion",
     "plot_lattice",
@@ -23,4 +25,5 @@ __all__ = [
     "plot_path",
     "plot_signs",
     "trace",
+    "trace_flight",
 ]

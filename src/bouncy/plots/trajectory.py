@@ -97,6 +97,8 @@ def trace(
     >>> path.y.shape == (path.time.size, 3)
     True
     """
+    if not isinstance(target, Target):
+        raise TypeError(f"trace follows spins, got {type(target).__name__}; for continuous targets use trace_flight")
     sampler = as_sampler(sampler)
     if sampler.clock.family != "billiard":
         raise ValueError(f"sampler is {sampler.name!r}, which has no particle that moves on straight lines; use BPS")
