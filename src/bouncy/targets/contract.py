@@ -231,7 +231,10 @@ def check_labels(labels: Sequence[Hashable], d: int) -> tuple[Hashable, ...]:
 
 @generic
 def flip_cost(view, s, i):  # type: ignore[no-untyped-def]
-    """Return U(s with site i flipped) - U(s), where U = -log p; +inf where the flipped state has probability zero."""
+    """Return U(s with site i flipped) - U(s), where U = -log p; +inf where the flipped state has probability zero.
+
+    What is no cost, NaN or -inf, has the loop ask whether the target `failed`.
+    """
 
 
 @generic
