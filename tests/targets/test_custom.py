@@ -18,6 +18,8 @@ import pytest
 from numba import njit, objmode
 
 import bouncy
+from bouncy.recorders.pairs import no_pairs
+from bouncy.run.chain import Chain
 from bouncy.run.kernel import advance, settle
 from bouncy.samplers import names
 from bouncy.targets.contract import conditional_means
@@ -446,6 +448,85 @@ def test_the_first_failure_is_told_and_then_forgotten():
     mood[0] = "nan"
     with pytest.raises(bouncy.TargetError, match="returned nan"):
         run.extend(5)
+
+
+def count(s, i, seen):
+    """Count the costs that are asked for after a flip that failed, and all of them."""
+    seen[1] += seen[0]
+    seen[2] += 1.0
+    return 0.0
+
+
+def count_and_fail(s, i, seen):
+    seen[2] += 1.0
+    return -np.inf
+
+
+def break_down(s, i, seen):
+    seen[0] = 1.0
+    raise ValueError("down")
+
+
+def chain_that_counts(cost, compile):
+    """Return a chain of a target that keeps (whether a flip failed, costs asked for since, all costs)."""
+    target = bouncy.Custom(50, cost, flat, cache=np.zeros(3), init=fill, on_flip=break_down, compile=compile)
+    chain = Chain(target, bouncy.Metropolis(), np.random.SeedSequence(0), None, 2, 1, no_pairs())
+    (seen,) = chain.view.memory.caches
+    return chain, seen
+
+
+@both_ways
+def test_no_cost_is_asked_for_after_a_flip_that_failed(compile):
+    """Would catch a loop that goes on with a cache of which nobody knows what it holds."""
+    chain, seen = chain_that_counts(count, compile)
+    with pytest.raises(bouncy.TargetError, match=r"on_flip \(break_down\) raised ValueError: down"):
+        chain.advance(2)
+    assert seen.tolist() == [1.0, 0.0, 1.0]
+
+
+@both_ways
+def test_no_flip_is_made_at_what_is_no_cost(compile):
+    """Would catch a failure that is noticed only after the flip, in a state that the error does not show."""
+    chain, seen = chain_that_counts(count_and_fail, compile)
+    before = chain.s.copy()
+    with pytest.raises(bouncy.TargetError, match="returned -inf") as failure:
+        chain.advance(2)
+    assert seen.tolist() == [0.0, 0.0, 1.0]
+    assert np.array_equal(chain.s, before)
+    assert np.array_equal(failure.value.state, before)
+
+
+@both_ways
+def test_a_chain_that_was_stopped_stays_so(compile):
+    """Would catch a stop that comes between two calls of the loop and is not heard by the second."""
+    chain, seen = chain_that_counts(count, compile)
+    chain.stop()
+    for _ in range(2):
+        with pytest.raises(bouncy.TargetError, match="was stopped"):
+            chain.advance(2)
+    assert seen.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("role", ["flip_cost", "log_prob", "on_flip"])
+def test_python_is_not_called_after_a_stop(role):
+    """Would catch an interrupt that has to wait for many calls of a slow function, refused flips among them."""
+    calls = []
+
+    def stop(s, *arguments):
+        calls.append(s)
+        if len(calls) == 5:
+            chain.stop()
+        return refusal if len(calls) > 1 else 0.0
+
+    refusal = {"flip_cost": 1e9, "log_prob": -1e9, "on_flip": 0.0}[role]
+    functions = {role: stop}
+    if role == "on_flip":
+        functions |= {"flip_cost": lambda s, i, c: 0.0, "init": lambda s, c: None, "cache": np.zeros(1)}
+    target = bouncy.Custom(50, **({"log_prob": flat} | functions), compile=False)
+    chain = Chain(target, bouncy.Metropolis(), np.random.SeedSequence(0), np.ones(50, np.int8), 2, 1, no_pairs())
+    with pytest.raises(bouncy.TargetError, match="was stopped"):
+        chain.advance(2)
+    assert len(calls) == 5
 
 
 def test_other_chains_survive_a_failure_in_warm_up():

@@ -31,17 +31,21 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
         flips = 0
         reached = False
         while not reached:
+            if failed(target):
+                return True
             n, reached = fill(clock, sweep_time, times, sites)
             for k in range(n):
-                if failed(target):
-                    return True
                 i = np.uint32(sites[k])  # an index without sign needs no test for being negative
                 cost = flip_cost(target, s, i)
+                if not cost > -np.inf and failed(target):  # to look for a failure at every hit would take longer
+                    return True
                 passed, purse = pay(toll, purse, cost, i)
                 if passed:
                     record_flip(recorder, s, i, times[k])
                     flip(target, s, i)
                     flips += 1
+                    if failed(target):
+                        return True
             hits += n
         shift(clock, sweep_time)
         events[HITS] += hits

@@ -17,7 +17,20 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy.targets._native import array_at, dereference, joined, read_only
 from bouncy.targets.conditional import means_from_costs
-from bouncy.targets.linked import BAD_AT, COST, FINE, FLIP, LOG_PROB, MEANS, NUMBERS, RESYNC, SPINS
+from bouncy.targets.linked import (
+    BAD_AT,
+    COST,
+    FINE,
+    FLIP,
+    LOG_PROB,
+    MEANS,
+    NUMBERS,
+    RAISED,
+    RESYNC,
+    SPINS,
+    as_number,
+    as_status,
+)
 
 # A conditional mean may leave [-1, 1] by rounding.
 _TOLERANCE = 1e-9
@@ -77,7 +90,7 @@ def _not_negative(i):  # type: ignore[no-untyped-def]
 
 def _adapt_cost(function, last):  # type: ignore[no-untyped-def]
     def cost(pointer, s, d, i):  # type: ignore[no-untyped-def]
-        return float(function(read_only(array_at(s, d)), _not_negative(i), *last(dereference(pointer))))
+        return as_number(float(function(read_only(array_at(s, d)), _not_negative(i), *last(dereference(pointer)))))
 
     return cost
 
@@ -94,9 +107,9 @@ def adapt_costs(function, last):  # type: ignore[no-untyped-def]
             values[i] = function(read_only(spins), i, *arguments)
         for i in range(d):
             if not values[i] > -np.inf:  # nor is NaN
-                return np.int64(BAD_AT + i)
+                return as_status(np.int64(BAD_AT + i))
         means_from_costs(values, spins, array_at(out, m))
-        return np.int64(FINE)
+        return as_status(np.int64(FINE))
 
     return means
 
@@ -107,7 +120,7 @@ def _adapt_on_flip(function, last):  # type: ignore[no-untyped-def]
         site = _not_negative(i)
         spins[site] = -spins[site]
         function(read_only(spins), site, *last(dereference(pointer)))
-        return np.int64(FINE)
+        return as_status(np.int64(FINE))
 
     return on_flip
 
@@ -118,15 +131,15 @@ def _adapt_means(function, last):  # type: ignore[no-untyped-def]
         function(read_only(array_at(s, d)), values, *last(dereference(pointer)))
         for i in range(d):
             if not abs(values[i]) <= 1.0 + _TOLERANCE:
-                return np.int64(BAD_AT + i)
-        return np.int64(FINE)
+                return as_status(np.int64(BAD_AT + i))
+        return as_status(np.int64(FINE))
 
     return means
 
 
 def _adapt_log_prob(function, last):  # type: ignore[no-untyped-def]
     def log_prob(pointer, s, d):  # type: ignore[no-untyped-def]
-        return float(function(read_only(array_at(s, d)), *last(dereference(pointer))))
+        return as_number(float(function(read_only(array_at(s, d)), *last(dereference(pointer)))))
 
     return log_prob
 
@@ -134,12 +147,12 @@ def _adapt_log_prob(function, last):  # type: ignore[no-untyped-def]
 def _adapt_init(function, last):  # type: ignore[no-untyped-def]
     def init(pointer, s, d):  # type: ignore[no-untyped-def]
         function(read_only(array_at(s, d)), *last(dereference(pointer)))
-        return np.int64(FINE)
+        return as_status(np.int64(FINE))
 
     return init
 
 
-# In Python. As compiled functions do, these write their result to an address and return a status.
+# In Python
 
 
 def _spins_at(address: int, d: int) -> NDArray[np.int8]:
@@ -192,22 +205,25 @@ def _call_init(function: Callable[..., Any], last: tuple[Any, ...]) -> Callable[
 
 
 _ADDRESS, _INTEGER, _NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
-_STATUS_FINE, _STATUS_RAISED = 0, 1
 
 
-def callback(role: Role, call: Callable[..., Any], on_error: Callable[[BaseException], Any]) -> Any:
-    """Return a function in a role as an object of ctypes that compiled code may call; what is raised is handed over."""
-    result = _NUMBER if role.returns_number else _INTEGER
+def callback(
+    role: Role, call: Callable[..., Any], on_error: Callable[[BaseException], Any], fault: NDArray[np.int64]
+) -> Any:
+    """Return a function in a role as an object of ctypes that compiled code may call; what is raised is handed over.
 
-    def called(address: int, _exception: Any, _part: Any, *arguments: Any) -> int:
+    After a fault it fails without a call, so that a chain that is to stop does not wait for slow functions.
+    """
+    result, failure = (_NUMBER, np.nan) if role.returns_number else (_INTEGER, RAISED)
+
+    def called(_part: Any, *arguments: Any) -> Any:
         try:
-            result.from_address(address).value = call(*arguments)
+            return call(*arguments) if fault[0] == FINE else failure
         except BaseException as error:
             on_error(error)
-            return _STATUS_RAISED
-        return _STATUS_FINE
+            return failure
 
-    return ctypes.CFUNCTYPE(ctypes.c_int32, _ADDRESS, _ADDRESS, _ADDRESS, *role.words)(called)
+    return ctypes.CFUNCTYPE(result, _ADDRESS, *role.words)(called)
 
 
 _SPINS, _NUMBERS = (_ADDRESS, _INTEGER), (_ADDRESS, _INTEGER)

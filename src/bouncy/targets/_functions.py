@@ -183,10 +183,11 @@ class Binding:
         cache = copy_arrays(self._cache if cache is None else cache)
         addresses, callbacks = dict(self._bind()), {}
         errors: dict[int, BaseException] = {}
+        fault = np.zeros(2, np.int64)
         for code, function in self._functions.items():
             if code not in addresses:
                 call = function.role.caller(function.plain, function.last(cache, self._data))
-                callbacks[code] = callback(function.role, call, functools.partial(errors.setdefault, code))
+                callbacks[code] = callback(function.role, call, functools.partial(errors.setdefault, code), fault)
                 addresses[code] = _address(callbacks[code])
         memory = lay_out((cache, self._data))
         owner = Memory(
@@ -194,6 +195,7 @@ class Binding:
             caches=leaves(cache),
             recipe=(self.view, (d, cache)),
             explain=functools.partial(self._explain, errors=errors),
+            fault=fault,
         )
         return Linked(
             **{field: addresses.get(code, 0) for field, code in _FIELDS.items()},

@@ -23,6 +23,8 @@ from bouncy._compile import kernel
 # Its own annotations know nothing of the arguments of what it decorates.
 intrinsic: Any = numba_intrinsic
 _POINTER = ir.IntType(8).as_pointer()
+# What is added to the name of a function for the name of its entry for C.
+_ENTRY = ".entry"
 
 
 @intrinsic
@@ -93,12 +95,11 @@ def lay_out(part: Any) -> NDArray[np.int64]:
 def address_of(function: Any, *arguments: Any) -> int:
     """Return the address of a compiled function for numba types of arguments; compile it if that is still to do.
 
-    It is that of the function itself, which is called by numba's own convention: the result is written to a pointer,
-    and a status says whether there is one. The wrapper for C would be one more call.
+    It is that of the entry for C, which a function has if it returns by way of a `returner`.
     """
     function.compile(arguments)
     compiled = function.overloads[arguments]
-    address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+    address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name + _ENTRY)
     return address
 
 
@@ -107,41 +108,68 @@ def pointer_to(part: Any) -> Any:
     return types.CPointer(typeof(part))
 
 
-def caller(result: Any, failure: float) -> Callable[..., Any]:
+def returner(failure: float) -> Callable[..., Any]:
+    """Return a compiled function that gives its argument back, for the return statements of what is called by address.
+
+    It adds an entry for C to the function that it is used in, `result(arguments)`, which returns `failure` if that
+    raises: no frame above could catch it. numba's own convention hands results over in memory, and its wrapper for C is
+    one more call; either takes as long as many a function does.
+    """
+
+    @intrinsic
+    def returned(typing_context, value):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            _add_entry(context, builder, value, failure)
+            return arguments[0]
+
+        return value(value), generate
+
+    return returned  # type: ignore[no-any-return]
+
+
+def _add_entry(context: Any, builder: Any, result: Any, failure: float) -> None:
+    """Add an entry for C to the function that is being built, unless another of its return statements did."""
+    inner = builder.function
+    if inner.name + _ENTRY in builder.module.globals:
+        return
+    words = [argument.type for argument in inner.args[2:]]  # after the places for a result and for an exception
+    entry = ir.Function(builder.module, ir.FunctionType(context.get_value_type(result), words), inner.name + _ENTRY)
+    body = ir.IRBuilder(entry.append_basic_block())
+    kinds = [types.voidptr if isinstance(word, ir.PointerType) else types.int64 for word in words]
+    status, value = context.call_conv.call_function(body, inner, result, kinds, entry.args, attrs=("alwaysinline",))
+    body.ret(body.select(status.is_error, context.get_constant(result, failure), value))
+
+
+def caller(result: Any) -> Callable[..., Any]:
     """Return a compiled function that calls an address and returns a value of the numba type `result`.
 
     The first argument is the address to call, the second that of the part. An array is handed over as its pointer and
-    its size, a whole number as 64 bits. What raises returns `failure`: no frame above could catch it.
+    its size, a whole number as 64 bits.
     """
 
     @intrinsic
     def call(typing_context, address, data, *arguments):  # type: ignore[no-untyped-def]
-        kinds: list[Any] = [types.voidptr]
         for argument in arguments:
-            kinds += _kinds_of_words(argument)
+            _check_can_be_handed_over(argument)
 
         def generate(context, builder, signature, values):  # type: ignore[no-untyped-def]
             words = [builder.inttoptr(values[1], _POINTER)]
             for k, argument in enumerate(arguments):
                 words += _as_words(context, builder, argument, builder.extract_value(values[2], k))
-            convention = context.call_conv
-            function_type = convention.get_function_type(result, kinds).as_pointer()
-            function = builder.inttoptr(values[0], function_type)
-            status, value = convention.call_function(builder, function, result, kinds, words)
-            return builder.select(status.is_error, context.get_constant(result, failure), value)
+            function_type = ir.FunctionType(context.get_value_type(result), [word.type for word in words])
+            return builder.call(builder.inttoptr(values[0], function_type.as_pointer()), words)
 
         return result(types.intp, types.intp, types.StarArgTuple(arguments)), generate
 
     return call  # type: ignore[no-any-return]
 
 
-def _kinds_of_words(kind: Any) -> list[Any]:
-    """Return how an argument is handed over; a part takes spins, and numbers, of one type and in one piece."""
+def _check_can_be_handed_over(kind: Any) -> None:
+    """Raise unless arrays are of the two types that a part takes, spins and numbers, and in one piece."""
     if not isinstance(kind, types.Array):
-        return [types.int64]
+        return
     if kind.dtype not in (types.int8, types.float64) or (kind.ndim, kind.layout) != (1, "C"):
         raise TypingError(f"expected an array of int8 or float64 in one piece, got {kind}")
-    return [types.CPointer(kind.dtype), types.int64]
 
 
 def _as_words(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
@@ -149,6 +177,19 @@ def _as_words(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
         return [context.cast(builder, value, kind, types.int64)]
     array = context.make_array(kind)(context, builder, value)
     return [array.data, array.nitems]
+
+
+@intrinsic
+def keep_apart(typing_context):  # type: ignore[no-untyped-def]
+    """Have the function that calls this never be inlined."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        attributes = builder.function.attributes
+        attributes.discard("alwaysinline")  # which it has from an inlined function that it was compiled for
+        attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate
 
 
 @intrinsic

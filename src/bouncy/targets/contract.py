@@ -210,7 +210,10 @@ class Target(_Base, ABC):
 
 @generic
 def flip_cost(view, s, i):  # type: ignore[no-untyped-def]
-    """Return U(s with site i flipped) - U(s), where U = -log p; +inf where the flipped state has probability zero."""
+    """Return U(s with site i flipped) - U(s), where U = -log p; +inf where the flipped state has probability zero.
+
+    What is no cost, NaN or -inf, has the loop ask whether the target `failed`.
+    """
 
 
 @generic

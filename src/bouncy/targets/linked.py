@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 from bouncy._compile import helper, kernel
 from bouncy._dispatch import implements, part, parts, state_arrays
 from bouncy.targets._data import copy_arrays
-from bouncy.targets._native import address_of, array_at, caller, dereference, lay_out, pointer_to
+from bouncy.targets._native import (
+    address_of,
+    array_at,
+    caller,
+    dereference,
+    keep_apart,
+    lay_out,
+    pointer_to,
+    returner,
+)
 from bouncy.targets.conditional import means_from_costs
 from bouncy.targets.contract import TargetError, conditional_means, failed, flip, flip_cost, log_prob, resync, shown
 
@@ -70,7 +79,7 @@ class Linked(NamedTuple):
         return self.memory.explain(int(self.fault[0]), int(self.fault[1]), self.where.copy())
 
     def stop(self) -> None:
-        """Have a loop that runs in another thread stop before its next attempt."""
+        """Have a loop that runs in another thread stop soon: plain Python is not called any more."""
         self.fault[0] = STOPPED
 
     def forgive(self) -> None:
@@ -189,46 +198,49 @@ def _explain(view: Any, function: int, site: int, where: NDArray[np.int8]) -> Ta
 
 # The five functions of a view as functions of its address
 
+as_number = returner(np.nan)
+as_status = returner(RAISED)
+
 
 @kernel
 def _cost_at(pointer, s, d, i):  # type: ignore[no-untyped-def]
-    return float(flip_cost(dereference(pointer), array_at(s, d), i))
+    return as_number(float(flip_cost(dereference(pointer), array_at(s, d), i)))
 
 
 @kernel
 def _flip_at(pointer, s, d, i):  # type: ignore[no-untyped-def]
     flip(dereference(pointer), array_at(s, d), i)
-    return np.int64(FINE)
+    return as_status(np.int64(FINE))
 
 
 @kernel
 def _means_at(pointer, s, d, costs, n, out, m):  # type: ignore[no-untyped-def]
     conditional_means(dereference(pointer), array_at(s, d), array_at(costs, n), array_at(out, m))
-    return np.int64(FINE)
+    return as_status(np.int64(FINE))
 
 
 @kernel
 def _log_prob_at(pointer, s, d):  # type: ignore[no-untyped-def]
-    return float(log_prob(dereference(pointer), array_at(s, d)))
+    return as_number(float(log_prob(dereference(pointer), array_at(s, d))))
 
 
 @kernel
 def _resync_at(pointer, s, d):  # type: ignore[no-untyped-def]
     resync(dereference(pointer), array_at(s, d))
-    return np.int64(FINE)
+    return as_status(np.int64(FINE))
 
 
 # The addresses as functions of a view
 
-_number = caller(types.float64, np.nan)
-_status = caller(types.int64, RAISED)
+_number = caller(types.float64)
+_status = caller(types.int64)
 
 
 @implements(flip_cost, Linked)
 def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
     cost = _number(view.cost, view.part, s, i)
-    if not cost > -np.inf and view.judges:  # nor is NaN
-        _report(view.fault, view.where, COST, s, i)
+    if not cost > -np.inf:  # nor is NaN
+        _judge(view.judges, view.fault, view.where, COST, s, i)
     return cost
 
 
@@ -257,8 +269,8 @@ def _log_prob(view, s):  # type: ignore[no-untyped-def]
     if view.log_prob == 0:
         return _log_prob_by_walk(view, s)
     value = _number(view.log_prob, view.part, s)
-    if not value < np.inf and view.judges:  # nor is NaN
-        _report(view.fault, view.where, LOG_PROB, s, -1)
+    if not value < np.inf:  # nor is NaN
+        _judge(view.judges, view.fault, view.where, LOG_PROB, s, -1)
     return value
 
 
@@ -293,9 +305,21 @@ def _failed(view):  # type: ignore[no-untyped-def]
     return view.fault[0] != FINE
 
 
-@kernel  # not inlined: what never happens should not cost anything
+# What never happens should not cost anything, and so is never inlined.
+
+
+@kernel
+def _judge(judges, fault, where, function, s, i):  # type: ignore[no-untyped-def]
+    """Note that a function returned what it must not, unless the view inside this one is to judge that."""
+    keep_apart()
+    if judges:
+        _report(fault, where, function, s, i)
+
+
+@kernel
 def _report(fault, where, function, s, i):  # type: ignore[no-untyped-def]
     """Note which function failed, at which site and spins, unless something failed before."""
+    keep_apart()
     if fault[0] == FINE:
         fault[0] = function
         fault[1] = i
