@@ -799,27 +799,45 @@ BUGS = (
         (engine("law::test_time_averages", "correlated"),),
     ),
     Bug(
-        "P22",
+        "P22a",
         "last piece of each leg dropped",
-        (Edit(FLIGHT, "p[i] + u[i] * s, p[i] + u[i] * t, t - s)", "p[i] + u[i] * s, p[i] + u[i] * t, 0.0)"),),
+        (
+            Edit(
+                PATHS,
+                "_integrate(recorder, i, p[i], u[i], t)",
+                "_integrate(recorder, i, p[i], u[i], recorder.since[i])",
+            ),
+        ),
+        (engine("law::test_time_averages", "correlated"),),
+    ),
+    Bug(
+        "P22b",
+        "time in the last cell of each sweep dropped",
+        (
+            Edit(
+                PATHS,
+                "recorder.open_cell[row[i]] += now - recorder.entered_cell[i]",
+                "recorder.open_cell[row[i]] += 0.0",
+            ),
+        ),
         (engine("law::test_time_in_cells", "spike-slab"),),
     ),
     Bug(
         "P23",
         "square without the cross term",
-        (Edit(PATHS, "(x0 * x0 + x0 * x1 + x1 * x1) / 3.0", "(x0 * x0 + x1 * x1) / 2.0"),),
+        (Edit(PATHS, "(1.0 / 3.0) * dt * (x0 * x0 + x0 * x1 + x1 * x1)", "0.5 * dt * (x0 * x0 + x1 * x1)"),),
         (engine("law::test_time_averages", "normal-2"),),
     ),
     Bug(
         "P24",
-        "the last bin of a piece gets the share of its other side",
-        (Edit(PATHS, "(end - (last - 1)) * per_bin", "(last - end) * per_bin"),),
+        "downwards, a bin is left at its upper end",
+        (Edit(PATHS, "edge = low + (k - far) * width", "edge = low + k * width"),),
         (engine(INTEGRALS, "gaussian"),),
     ),
     Bug(
         "P25",
-        "the first bin of a piece is taken for a whole one",
-        (Edit(PATHS, "bins[first] += (first - begin) * per_bin", "bins[first] += per_bin"),),
+        "the time of entering the last bin of a piece is not noted",
+        (Edit(PATHS, "    recorder.entered_bin[i] = entered\n    _set_bin", "    _set_bin"),),
         (engine(INTEGRALS, "boxed"),),
     ),
     Bug(
