@@ -62,7 +62,7 @@ def exact(target: Target) -> Exact:
     0.761594
     """
     if not isinstance(target, Target):
-        raise TypeError(f"target must be a bouncy target such as bouncy.MRF, got {type(target).__name__}")
+        raise TypeError(f"target must be a target of spins, such as bouncy.MRF, got {type(target).__name__}")
     if target.d > _MAX_SITES:
         raise ValueError(
             f"exact visits all 2^d states and is limited to d <= {_MAX_SITES} (2^25 states take seconds, and each "

@@ -41,17 +41,8 @@ def run_of(name: str, sampler: str) -> PathRun:
 
 
 def _pairs() -> list[tuple[str, str]]:
-    pairs = []
-    for name in examples():
-        for sampler, build in names().items():
-            try:
-                t = target(name)
-                y = t.start(np.random.default_rng(0))
-                build().start(t, y, t.potential.cells.locate(y), np.random.SeedSequence(0))
-            except TypeError:
-                continue
-            pairs.append((name, sampler))
-    return pairs
+    kinds = names().items()
+    return [(name, sampler) for name in examples() for sampler, build in kinds if build().accepts(target(name))]
 
 
 PAIRS = _pairs()

@@ -108,6 +108,10 @@ class PathSampler(ABC):
     def name(self) -> str:
         """Name in tables and plots."""
 
+    def accepts(self, target: PiecewiseTarget) -> bool:
+        """Say whether this sampler can move a target: any, unless it knows better."""
+        return True
+
     @property
     def stride(self) -> int:
         """Sweeps from one draw to the next, unless a run is thinned further."""

@@ -14,18 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._dispatch import part
+from bouncy._validation import first_true
 from bouncy.piecewise.coupling import Dense, Matrix, Sparse, as_coupling
 
 Array = NDArray[np.float64]
 
 # A jump of x or phi at a wall that is smaller than this, relative to what it is the difference of, is rounding.
 _ROUNDING = 1e-13
+# A coupling that differs from its transpose by more than this, relatively, is not symmetric.
+_SKEW = 1e-10
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,24 @@ class Cells:
     constant: Array
     tilt: Array
     curvature: Array
+
+    def __post_init__(self) -> None:
+        n = self.lower.size
+        for field in fields(self)[1:]:
+            if getattr(self, field.name).shape != (n,):
+                raise ValueError(f"{field.name} must have one entry for each of {n} cells, shape ({n},)")
+        if self.first[0] != 0 or self.first[-1] != n or not (np.diff(self.first) > 0).all():
+            raise ValueError(
+                f"first must rise from 0 to the number of cells, {n}, with at least one cell for each step"
+            )
+        bad = first_true(~(self.lower < self.upper))
+        if bad is not None:
+            raise ValueError(f"edges must increase, got a cell from {self.lower[bad]} to {self.upper[bad]}")
+        inner = np.setdiff1d(np.arange(n - 1), self.first[1:-1] - 1, assume_unique=True)
+        if not (self.upper[inner] == self.lower[inner + 1]).all():
+            raise ValueError(
+                "the cells of a coordinate must follow one another: the upper end of one is the lower of the next"
+            )
 
     @classmethod
     def alike(
@@ -84,8 +105,6 @@ class Cells:
         """
         ends = np.broadcast_to(np.asarray(edges, dtype=np.float64), (d, np.shape(edges)[-1]))
         cells = ends.shape[1] - 1
-        if not (np.diff(ends) > 0.0).all():
-            raise ValueError("edges must increase: a cell has its lower end below its upper one")
         rows = [
             np.broadcast_to(np.asarray(row, dtype=np.float64), (d, cells)).ravel()
             for row in (ends[:, :-1], ends[:, 1:], slope, shift, constant, tilt, curvature)
@@ -181,6 +200,23 @@ class Potential:
     coupling: Matrix
     linear: Array
     cells: Cells
+
+    def __post_init__(self) -> None:
+        A, d = self.coupling, self.cells.d
+        if A.shape != (d, d) or self.linear.shape != (d,):
+            raise ValueError(
+                f"coupling and linear must have shapes {(d, d)} and {(d,)} for {d} coordinates, got {A.shape} and "
+                f"{self.linear.shape}"
+            )
+        size: Any = abs(A)
+        difference: Any = abs(A - A.T)
+        largest, skew = float(size.max()), float(difference.max())
+        if not np.isfinite(largest) or not np.isfinite(self.linear).all():
+            raise ValueError("coupling and linear must be finite")
+        if skew > _SKEW * largest:
+            raise ValueError(
+                f"coupling must be symmetric; it differs from its transpose by {skew:.3g}. Use (A + A.T) / 2"
+            )
 
     def energy(self, y: Array) -> float:
         """Return U(y) for y of shape (d,), in O(d^2); +inf outside the outermost ends."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._validation import check_real_array
 from bouncy.piecewise.products import NoProducts
 from bouncy.piecewise.recorder import BINS
 from bouncy.results.batches import Estimate
@@ -149,6 +150,25 @@ class PathRun(Run):
         ((65,), (64,), [])
         """
         return self._occupancies[self.index(variable)].in_bins()
+
+    def combination(self, weights: ArrayLike) -> tuple[Array, Array]:
+        """Return E[W x] and its standard error, both (k,), for weights W of shape (k, d), or numbers for (d,).
+
+        The error bar is that of the combination itself, which no error bars of its terms could give.
+
+        Examples
+        --------
+        >>> import bouncy
+        >>> run = bouncy.sample(bouncy.Gaussian([0.0, 1.0], cov=[[1.0, -0.9], [-0.9, 1.0]]), draws=500, seed=0)
+        >>> total, error = run.combination([1.0, 1.0])
+        >>> bool(error < run.mean_se.min())
+        True
+        """
+        W = check_real_array("weights", weights)
+        if W.ndim not in (1, 2) or W.shape[-1] != self.target.d:
+            raise ValueError(f"weights must have shape ({self.target.d},) or (k, {self.target.d}), got {W.shape}")
+        part = self._average(lambda recorder: recorder.mean @ np.atleast_2d(W).T)
+        return (part.mean, part.standard_error) if W.ndim == 2 else (part.mean[0], part.standard_error[0])
 
     def probability(self, lower: ArrayLike = -np.inf, upper: ArrayLike = np.inf) -> tuple[Array, Array]:
         """Return P(lower <= x_i <= upper) and its standard error, both (d,).

@@ -125,7 +125,7 @@ class Paths(Family):
     sampler: PathSampler
 
     def _as_sampler(self, sampler: Any) -> PathSampler:
-        known = path_samplers()
+        known = {name: build for name, build in path_samplers().items() if build().accepts(self.target)}
         asked = "bps" if sampler is None else sampler
         if isinstance(asked, str):
             if asked not in known:
@@ -134,10 +134,10 @@ class Paths(Family):
                     f"{', '.join(sorted(known))}"
                 )
             return known[asked]()
-        if not isinstance(asked, PathSampler):
+        if not isinstance(asked, PathSampler) or not asked.accepts(self.target):
             raise TypeError(
                 f"{type(self.target).__name__} is continuous: sampler must be one of {', '.join(sorted(known))}, or a "
-                f"sampler such as bouncy.piecewise.BPS(refreshment=0.5), got {asked!r}"
+                f"sampler such as bouncy.piecewise.BPS(refreshment=0.1), got {asked!r}"
             )
         return asked
 
@@ -180,6 +180,9 @@ class Paths(Family):
         margin = _BEYOND * (highest - lowest)
         if chains[0].recorder.tally[CLOSED] * chains[0].recorder.tally[LENGTH] < _FEW_SWEEPS:
             margin = np.maximum(margin, _LENGTHS * scale)
+        # A value that is rarely different from its point mass may not have been seen far from it.
+        mixed = np.minimum.reduceat(np.abs(view.slope), view.first[:-1]) == 0.0
+        margin = np.where(mixed, np.maximum(margin, _DEVIATIONS * scale), margin)
         margin = np.where(margin > 0.0, margin, _LENGTHS * scale)
         low, high = lowest - margin, highest + margin
         middle, deviation = _moments(chains)

@@ -71,7 +71,7 @@ def check_target(
     bouncy.targets.contract.TargetError: flip_cost gives ... where the difference of log_prob is ...
     """
     if not isinstance(target, Target):
-        raise TypeError(f"target must be a bouncy target such as bouncy.MRF, got {type(target).__name__}")
+        raise TypeError(f"target must be a target of spins, such as bouncy.MRF, got {type(target).__name__}")
     states = check_count("states", states)
     generator = np.random.default_rng(as_seed_sequence(seed))
     walk = _Walk(target, initial, check_positive("tolerance", tolerance), generator)

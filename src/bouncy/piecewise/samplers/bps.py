@@ -18,7 +18,7 @@ from bouncy.tolls.budget import new_budget
 
 Array = NDArray[np.float64]
 
-DEFAULT_REFRESHMENT = 0.5
+DEFAULT_REFRESHMENT = 0.1
 _MOST_REFRESHMENTS = 1000.0
 
 

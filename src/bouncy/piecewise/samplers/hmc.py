@@ -85,6 +85,9 @@ class HMC(PathSampler):
     def name(self) -> str:
         return "hmc"
 
+    def accepts(self, target: PiecewiseTarget) -> bool:
+        return isinstance(target, Normal)
+
     def rates(self, target: PiecewiseTarget) -> tuple[float | None, float | None]:
         """Return the wall hits per unit time of independent variables: E|v_i| / 2 times densities at walls."""
         if not isinstance(target, Normal) or target.wall_densities is None:
@@ -100,11 +103,7 @@ class HMC(PathSampler):
         self, target: PiecewiseTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence
     ) -> Trajectory:
         """Return a particle at y; the covariance is computed once per target and shared."""
-        if not isinstance(target, Normal):
-            raise TypeError(
-                f"hmc moves Gaussian and TruncatedGaussian targets, got {type(target).__name__}; use the sampler "
-                '"bps", which moves all of them'
-            )
+        assert isinstance(target, Normal)
         self._check_hits(target)
         return new_trajectory(target, y, row, new_state(seed))
 
