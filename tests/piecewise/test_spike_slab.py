@@ -170,11 +170,11 @@ def test_given_changes_hyperparameters_and_nothing_else(positive):
 
 @either_kind
 def test_starts_are_possible_and_differ(positive):
-    """Catches a start outside the support, in the wrong cell, or in the same model each time."""
+    """Catches a start outside the support, in the wrong cell, or at the same place each time."""
     target = build(positive)
     starts = [target.start(np.random.default_rng([SEED, k])) for k in range(20)]
     assert all(np.isfinite(target.potential.energy(y)) for y in starts)
-    models = {tuple(target.potential.cells.values(y) != 0.0) for y in starts}
+    models = {tuple(target.potential.cells.values(y)) for y in starts}
     assert len(models) > 10
 
 

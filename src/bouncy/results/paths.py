@@ -207,6 +207,8 @@ class PathRun(Run):
         low, high = _ends(self._sums.recorders[0])
         lowers, uppers = neighbours(low, high, lower, BINS), neighbours(low, high, upper, BINS)
         variance = np.zeros(self.target.d)
+        if (lower == upper).all():  # point masses alone
+            return self._time_between(np.zeros((lower.size, BINS + 2)), lower, upper).standard_error
         for a, weight_a in lowers:
             for b, weight_b in uppers:
                 error = self._time_between(share_of_bins(low, high, a, b, BINS), lower, upper).standard_error

@@ -198,18 +198,16 @@ class SpikeSlab(Regression):
         return self._changed(**changes)
 
     def start(self, generator: np.random.Generator) -> Array:
-        """Return coordinates of a model drawn from the prior, with coefficients drawn from their law given it, (d,).
+        """Return coordinates of coefficients drawn from their law given that none is zero, (d,).
 
-        Positive coefficients are drawn without regard to their sign and are zero where they come out negative.
+        A coefficient that should be zero soon meets zero and stays there, while one that should not be takes long to
+        leave it where the slab is wide. Positive coefficients are drawn without regard to their sign and are zero where
+        they come out negative.
         """
-        model = np.flatnonzero(generator.random(self.d) < self.inclusion)
-        beta = np.zeros(self.d)
-        beta[model] = draw_normal(self._precision()[np.ix_(model, model)], self.potential.linear[model], generator)
-        place = self.width * generator.random(self.d)
+        beta = draw_normal(self._precision(), self.potential.linear, generator)
         if self.positive:
-            return np.where(beta > 0.0, beta, -place)
-        half = 0.5 * self.width
-        return np.where(beta == 0.0, place - half, beta + np.copysign(half, beta))
+            return np.where(beta > 0.0, beta, -self.width * generator.random(self.d))
+        return beta + np.copysign(0.5 * self.width, beta)
 
     def __repr__(self) -> str:
         kind = ", positive" if self.positive else ""
