@@ -9,13 +9,17 @@ from types import ModuleType
 from typing import Any
 
 import efficiency
+import flights
 import growth
 import own
 import per_flip
 import published
 import refreshment
+import refreshment_paths
 import report
+import spike_slab
 import startup
+import truncated
 from tqdm import tqdm
 
 QUESTIONS = {
@@ -26,6 +30,10 @@ QUESTIONS = {
     "efficiency": efficiency,
     "startup": startup,
     "refreshment": refreshment,
+    "flights": flights,
+    "truncated": truncated,
+    "spike-slab": spike_slab,
+    "refreshment-paths": refreshment_paths,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 
