@@ -131,7 +131,7 @@ def hazard(a):  # type: ignore[no-untyped-def]
 
 
 class Slab(NamedTuple):
-    """What the draw of a coefficient needs: log-odds = constant + gain r^2, mean = shrinkage r, with r = x_j'residual."""
+    """What the draw of a coefficient needs: for r = x_j'residual, log-odds constant + gain r^2, mean shrinkage r."""
 
     constant: Array  # (p,)
     gain: Array  # (p,)

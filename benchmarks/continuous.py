@@ -10,15 +10,17 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 from scipy.stats import norm
+from scipy.stats import t as student
 from timing import cpu_seconds
 
 import bouncy
 
 Array = NDArray[np.float64]
 
-# Standard errors by which a sampler may differ from the truth before its figures are refused: as the largest of
-# thousands of coordinates, from as many batches as there are, it is exceeded once in thousands of times.
-_TOO_FAR = 7.0
+# False alarms of a check of one sampler on one model.
+_ALPHA = 1e-6
+# Batches that are added up before samplers are compared: what is still correlated must not look like a difference.
+_TOGETHER = 4
 
 
 # Models
@@ -153,25 +155,29 @@ def loop_batches(averages: Callable[[int], dict[str, Array]], sweeps: int, batch
 
 def check_exact(several: Sequence[Batches], name: str, truth: Array, label: str) -> None:
     """Raise if the averages of several runs are further from the truth than their spread explains."""
-    mean, error = _pooled(several, name)
-    _refuse((mean - truth) / error, f"{label}: {name} against the exact value")
+    mean, error, freedom = _pooled(several, name)
+    _refuse((mean - truth) / error, freedom, f"{label}: {name} and its exact value")
 
 
 def check_same(several: Sequence[Batches], name: str, others: Sequence[Batches], other: str, label: str) -> None:
     """Raise if the averages of several runs are further from those of others than the spread of both explains."""
-    (mean, error), (other_mean, other_error) = _pooled(several, name), _pooled(others, other)
-    _refuse((mean - other_mean) / np.hypot(error, other_error), f"{label}: {name} against {other} of another sampler")
+    (mean, error, freedom), (other_mean, other_error, _) = _pooled(several, name), _pooled(others, other)
+    _refuse((mean - other_mean) / np.hypot(error, other_error), freedom, f"{label}: {name} and {other}")
 
 
-def _pooled(several: Sequence[Batches], name: str) -> tuple[Array, Array]:
-    """Return the mean over all batches of several runs and its standard error, (k,) each."""
+def _pooled(several: Sequence[Batches], name: str) -> tuple[Array, Array, int]:
+    """Return the mean over all batches of several runs, its standard error, (k,) each, and their degrees of freedom."""
     batches = np.concatenate([one.averages[name] for one in several])
+    longer = batches.reshape(-1, _TOGETHER, batches.shape[1]).mean(axis=1)
+    error = np.std(longer, axis=0, ddof=1) / np.sqrt(len(longer))
     # Averages that never vary (an indicator that is always one) are as exact as numbers are.
-    error = np.std(batches, axis=0, ddof=1) / np.sqrt(len(batches))
-    return batches.mean(axis=0), np.maximum(error, 1e-6)
+    return longer.mean(axis=0), np.maximum(error, 1e-6), len(longer) - 1
 
 
-def _refuse(z: Array, what: str) -> None:
-    worst = int(np.argmax(np.abs(z)))
-    if not abs(z[worst]) < _TOO_FAR:
-        raise RuntimeError(f"{what} differ by {z[worst]:+.1f} standard errors at coordinate {worst}")
+def _refuse(z: Array, freedom: int, what: str) -> None:
+    """Raise if a coordinate is too far off, as the largest of all of them."""
+    worst, bound = int(np.argmax(np.abs(z))), float(student.isf(0.5 * _ALPHA / z.size, freedom))
+    if not abs(z[worst]) < bound:
+        raise RuntimeError(
+            f"{what} differ by {z[worst]:+.1f} standard errors at coordinate {worst}, expected less than {bound:.1f}"
+        )

@@ -67,8 +67,8 @@ def tasks(quick: bool) -> list[Task]:
 
 
 def _measure(label: str, quick: bool) -> list[Figure]:
-    rounds, events = (5, 10_000) if quick else (9, 50_000)
-    particles = {d: _particle(MODELS[label](d), events) for d in DIMENSIONS}
+    rounds, work = (5, 1_000_000) if quick else (9, 3_000_000)
+    particles = {d: _particle(MODELS[label](d), work / d) for d in DIMENSIONS}
     jobs: dict[str, Job] = {f"event {d}": particle.advance for d, particle in particles.items()}
     jobs |= {f"products {d}": particle.multiply for d, particle in particles.items()}
     seconds = interleaved(jobs, rounds)
@@ -78,7 +78,7 @@ def _measure(label: str, quick: bool) -> list[Figure]:
     return figures
 
 
-def _particle(target: bouncy.TruncatedGaussian, events: int) -> Particle:
+def _particle(target: bouncy.TruncatedGaussian, events: float) -> Particle:
     """Return a chain that starts from a state that Gibbs has found, so that the first sweeps are like the others."""
     gibbs = Orthant(target.potential.coupling, seed=0)
     gibbs.average(_GIBBS_SWEEPS)

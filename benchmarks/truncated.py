@@ -67,7 +67,7 @@ PROBLEMS = (
     *(_equicorrelated(100, rho, 10_000, 3_000, 1_000) for rho in (0.0, 0.5, 0.9)),
     _equicorrelated(500, 0.5, 1_000, 300, 100),
     _autoregressive(1000, 0.5, 1_000, 40, 50),
-    _autoregressive(1000, 0.9, 1_000, 60, 100),
+    _autoregressive(1000, 0.9, 1_000, 60, 150),
 )
 
 
