@@ -72,7 +72,7 @@ def equicorrelated_moments(d: int, rho: float) -> Moments:
     return Moments(np.full(d, first), np.full(d, second - first**2))
 
 
-def autoregressive_moments(d: int, rho: float, nodes: int = 400, end: float = 10.0) -> Moments:
+def autoregressive_moments(d: int, rho: float, nodes: int = 200, end: float = 10.0) -> Moments:
     """Return the moments of `autoregressive`, by integrating out one variable after the other (Gauss-Legendre)."""
     points, weights = np.polynomial.legendre.leggauss(nodes)
     x, weights = 0.5 * end * (points + 1.0), 0.5 * end * weights

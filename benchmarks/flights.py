@@ -24,9 +24,9 @@ TITLE = "Events of the bouncy particle on truncated Gaussians"
 NOTE = (
     "Positive orthants; events are wall hits, bounces and refreshments. 'products alone' is a loop that does nothing "
     "but the products with the precision that the same events need: two columns at a wall, the whole matrix at a "
-    "bounce or a refreshment. Means, squares and bins recorded, no pairs."
+    "bounce or a refreshment. Means, squares and bins recorded, no pairs. Counts are of a sweep."
 )
-HEADER = "model | d | figure"
+HEADER = "model | d | walls | bounces | refreshments | figure"
 
 DIMENSIONS = (10, 30, 100, 300, 1000, 2000)
 MODELS: dict[str, Callable[[int], bouncy.TruncatedGaussian]] = {
@@ -121,23 +121,19 @@ def _products(coupling, u, F, Q, walls, legs):  # type: ignore[no-untyped-def]
 
 
 def _figures(label: str, d: int, particle: Particle, seconds: dict[str, NDArray[np.float64]]) -> list[Figure]:
-    event, first = seconds[f"event {d}"], seconds[f"event {DIMENSIONS[0]}"]
-    details = {"model": label, "d": d}
-    figures = [
+    event, first, products = (seconds[job] for job in (f"event {d}", f"event {DIMENSIONS[0]}", f"products {d}"))
+    counts = {name: float(particle.per_sweep[index]) for name, index in COUNTS.items()}
+    details = {"model": label, "d": d, "per_sweep": counts, "events_per_cpu_second": float(1.0 / np.median(event))}
+    what = f"{label} | {d} | {' | '.join(f'{count:.1f}' for count in counts.values())}"
+    return [
         Figure(
-            f"{label} | {d} | time of an event / at d = {DIMENSIONS[0]}",
+            f"{what} | time of an event / at d = {DIMENSIONS[0]}",
             median(event / first),
-            details=details | {"figure": "growth", "events_per_cpu_second": float(1.0 / np.median(event))},
+            details=details | {"figure": "growth"},
         ),
         Figure(
-            f"{label} | {d} | time of an event / products alone",
-            median(event / seconds[f"products {d}"]),
+            f"{what} | time of an event / products alone",
+            median(event / products),
             details=details | {"figure": "overhead"},
         ),
     ]
-    for name, index in COUNTS.items():
-        count = float(particle.per_sweep[index])
-        figures.append(
-            Figure(f"{label} | {d} | {name} in a sweep", median([count]), unit="", details=details | {"figure": name})
-        )
-    return figures

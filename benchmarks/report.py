@@ -145,6 +145,17 @@ def save(sections: Sequence[Section], directory: Path) -> None:
     (directory / "results.md").write_text(as_markdown(sections))
 
 
+def load(directory: Path) -> dict[str, list[Figure]]:
+    """Return the figures of results.json by the name of their section."""
+    content = json.loads((directory / "results.json").read_text())
+    return {section["name"]: [_from_json(figure) for figure in section["figures"]] for section in content["sections"]}
+
+
+def _from_json(figure: dict[str, Any]) -> Figure:
+    facts = {name: value for name, value in figure.items() if name != "reached"}
+    return Figure(**facts | {"median": Median(**facts["median"])})
+
+
 def _as_json(section: Section) -> dict[str, Any]:
     figures = [asdict(f) | {"median": f.median._asdict(), "reached": f.reached} for f in section.figures]
     return {"name": section.name, "title": section.title, "figures": figures}

@@ -27,7 +27,7 @@ HEADER = "design | sampler | estimate"
 
 _BATCHES = 16
 _INCLUSION, _SLAB_SCALE, _NOISE_SCALE = 0.1, 1.0, 1.0
-_WARMUP = 500
+_WARMUP = 2_000
 
 
 class Row(NamedTuple):
@@ -79,7 +79,7 @@ class Problem(NamedTuple):
 PROBLEMS = (
     Problem(100, 50, 0.0, 8_000, 4_000, 4_000),
     Problem(100, 50, 0.9, 8_000, 4_000, 4_000),
-    Problem(100, 200, 0.0, 2_000, 500, 1_000),
+    Problem(100, 200, 0.0, 2_000, 2_000, 1_000),
 )
 
 
