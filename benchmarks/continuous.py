@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 _ALPHA = 1e-6
 # Batches that are added up before samplers are compared: what is still correlated must not look like a difference.
 _TOGETHER = 4
+# What happens too rarely to be seen in a run has no spread, and is no reason to worry.
+_LEAST_ERROR = 1e-4
 
 
 # Models
@@ -170,8 +172,7 @@ def _pooled(several: Sequence[Batches], name: str) -> tuple[Array, Array, int]:
     batches = np.concatenate([one.averages[name] for one in several])
     longer = batches.reshape(-1, _TOGETHER, batches.shape[1]).mean(axis=1)
     error = np.std(longer, axis=0, ddof=1) / np.sqrt(len(longer))
-    # Averages that never vary (an indicator that is always one) are as exact as numbers are.
-    return longer.mean(axis=0), np.maximum(error, 1e-6), len(longer) - 1
+    return longer.mean(axis=0), np.maximum(error, _LEAST_ERROR), len(longer) - 1
 
 
 def _refuse(z: Array, freedom: int, what: str) -> None:

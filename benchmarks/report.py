@@ -183,8 +183,10 @@ def _processor() -> str:
 
 
 def _number(x: float) -> str:
-    """Return three significant digits without an exponent."""
+    """Return three significant digits, or four decimals of a small number, without an exponent."""
     if x >= 100:
         return f"{x:.0f}"
+    if 0.0 < x < 0.1:
+        return f"{x:.4f}"
     text = f"{x:.1f}" if x >= 10 else f"{x:.2f}"
     return "0.00" if text == "-0.00" else text
