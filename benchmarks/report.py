@@ -145,6 +145,17 @@ def save(sections: Sequence[Section], directory: Path) -> None:
     (directory / "results.md").write_text(as_markdown(sections))
 
 
+def load(directory: Path) -> dict[str, list[Figure]]:
+    """Return the figures of results.json by the name of their section."""
+    content = json.loads((directory / "results.json").read_text())
+    return {section["name"]: [_from_json(figure) for figure in section["figures"]] for section in content["sections"]}
+
+
+def _from_json(figure: dict[str, Any]) -> Figure:
+    facts = {name: value for name, value in figure.items() if name != "reached"}
+    return Figure(**facts | {"median": Median(**facts["median"])})
+
+
 def _as_json(section: Section) -> dict[str, Any]:
     figures = [asdict(f) | {"median": f.median._asdict(), "reached": f.reached} for f in section.figures]
     return {"name": section.name, "title": section.title, "figures": figures}
@@ -172,8 +183,10 @@ def _processor() -> str:
 
 
 def _number(x: float) -> str:
-    """Return three significant digits without an exponent."""
+    """Return three significant digits, or four decimals of a small number, without an exponent."""
     if x >= 100:
         return f"{x:.0f}"
+    if 0.0 < x < 0.1:
+        return f"{x:.4f}"
     text = f"{x:.1f}" if x >= 10 else f"{x:.2f}"
     return "0.00" if text == "-0.00" else text

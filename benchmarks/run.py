@@ -9,13 +9,17 @@ from types import ModuleType
 from typing import Any
 
 import efficiency
+import flights
 import growth
 import own
 import per_flip
 import published
 import refreshment
+import refreshment_paths
 import report
+import spike_slab
 import startup
+import truncated
 from tqdm import tqdm
 
 QUESTIONS = {
@@ -26,6 +30,10 @@ QUESTIONS = {
     "efficiency": efficiency,
     "startup": startup,
     "refreshment": refreshment,
+    "flights": flights,
+    "truncated": truncated,
+    "spike-slab": spike_slab,
+    "refreshment-paths": refreshment_paths,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -35,13 +43,14 @@ def main(arguments: list[str] | None = None) -> None:
     options = _parse(arguments)
     names = options.only or list(QUESTIONS)
     work = {name: QUESTIONS[name].tasks(options.quick) for name in names}
-    sections = []
+    sections: list[report.Section] = []
+    kept = _kept(options.out, names) if options.update else []
     with tqdm(total=sum(map(len, work.values())), unit="task", file=sys.stderr, dynamic_ncols=True) as bar:
         for name, tasks in work.items():
             sections.append(_answer(name, QUESTIONS[name], tasks, bar))
             tqdm.write(report.as_text(sections[-1]), file=sys.stdout)
             if options.out is not None:  # after each question: minutes of work should survive an error in the next
-                _save(sections, options.out)
+                _save(_in_order([*kept, *sections]), options.out)
     print(report.verdict(sections))
     if options.out is not None:
         print(f"Saved to {options.out}")
@@ -52,13 +61,30 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="rough figures in two minutes; see the README")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=QUESTIONS, help=f"of: {', '.join(QUESTIONS)}")
     parser.add_argument(
+        "--update", action="store_true", help="keep what is saved of other questions; saves to benchmarks/results"
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="DIR",
         help="where to save; by default benchmarks/results for a full run, nowhere with --quick or --only",
     )  # fmt: skip
     options = parser.parse_args(arguments)
-    if options.out is None and not options.quick and not options.only:
+    if options.out is None and (options.update or not (options.quick or options.only)):
         options.out = RESULTS
     return options
+
+
+def _kept(directory: Path, answered: list[str]) -> list[report.Section]:
+    """Return what is saved of the questions that are not answered anew."""
+    figures = report.load(directory)
+    return [
+        report.Section(name, question.TITLE, question.NOTE, question.HEADER, figures[name])
+        for name, question in QUESTIONS.items()
+        if name in figures and name not in answered
+    ]
+
+
+def _in_order(sections: list[report.Section]) -> list[report.Section]:
+    return sorted(sections, key=lambda section: list(QUESTIONS).index(section.name))
 
 
 def _answer(name: str, question: ModuleType, tasks: list[report.Task], bar: Any) -> report.Section:

@@ -1,0 +1,97 @@
+"""What the rate of refreshment of the bouncy particle buys on continuous targets, relative to the default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import spike_slab
+from continuous import Batches, autoregressive, equicorrelated, path_batches
+from numpy.typing import NDArray
+from report import Figure, Task
+from timing import median
+
+import bouncy
+from bouncy.piecewise.samplers.bps import DEFAULT_REFRESHMENT
+
+Array = NDArray[np.float64]
+
+TITLE = "Refreshments of the bouncy particle, against the default"
+NOTE = (
+    f"The default is {DEFAULT_REFRESHMENT:g} per unit time, which the last column gives for a sweep, pi sqrt(d) units. "
+    "Squared error x CPU time of E[x_i], averaged over variables, and of E[sum_i x_i^2]; below 1 is better. From 16 "
+    "batches of a run; median over runs."
+)
+HEADER = "model | estimate | refreshments in a sweep | default"
+
+PER_SWEEP = (0.3, 1.0, 3.0, 10.0, 30.0)
+_BATCHES = 16
+_WARMUP = 200
+
+
+class Problem(NamedTuple):
+    """A model, and how many sweeps make a batch."""
+
+    label: str
+    model: Callable[[], Any]
+    sweeps: int
+
+
+def _normal(d: int) -> bouncy.Gaussian:
+    return bouncy.Gaussian(np.zeros(d), cov=1.0)
+
+
+PROBLEMS = (
+    Problem("N(0, I), d = 10", partial(_normal, 10), 4_000),
+    Problem("N(0, I), d = 100", partial(_normal, 100), 400),
+    Problem("orthant, d = 100, equicorrelation 0.5", partial(equicorrelated, 100, 0.5), 400),
+    Problem("orthant, d = 1000, AR(1) 0.9, sparse", partial(autoregressive, 1000, 0.9), 40),
+    Problem(f"SpikeSlab, {spike_slab.PROBLEMS[0].label}", partial(spike_slab.model, spike_slab.PROBLEMS[0]), 4_000),
+)
+
+
+def tasks(quick: bool) -> list[Task]:
+    return [Task(problem.label, partial(_measure, problem, quick)) for problem in PROBLEMS]
+
+
+def _measure(problem: Problem, quick: bool) -> list[Figure]:
+    repeats, share = (3, 4) if quick else (8, 1)
+    target, sweeps = problem.model(), problem.sweeps // share
+    default = DEFAULT_REFRESHMENT * bouncy.piecewise.BPS().sweep_time(target.d)
+    _run(target, default, 2, 0)  # compiles
+    found: dict[float, list[Batches]] = {rate: [] for rate in (default, *PER_SWEEP)}
+    for seed in range(repeats):
+        for rate, several in found.items():
+            several.append(_run(target, rate, sweeps, seed))
+    return [figure for estimate in READ for figure in _figures(problem, estimate, default, found)]
+
+
+def _square(run: Any) -> Array:
+    """Return E[sum_i x_i^2], (1,)."""
+    square: Array = (run.variance + run.mean**2).sum(keepdims=True)
+    return square
+
+
+READ: dict[str, Callable[[Any], Array]] = {
+    "E[x_i]": lambda run: run.mean,
+    "E[sum x_i^2]": _square,
+}
+
+
+def _run(target: Any, per_sweep: float, sweeps: int, seed: int) -> Batches:
+    sampler = bouncy.piecewise.BPS(refreshment=per_sweep / bouncy.piecewise.BPS().sweep_time(target.d))
+    return path_batches(target, sampler, READ, sweeps, _BATCHES, seed=seed, warmup=_WARMUP)
+
+
+def _figures(problem: Problem, estimate: str, default: float, found: dict[float, list[Batches]]) -> list[Figure]:
+    costs = {rate: np.array([batches.cost(estimate) for batches in several]) for rate, several in found.items()}
+    return [
+        Figure(
+            f"{problem.label} | {estimate} | {rate:g} | {default:.1f}",
+            median(costs[rate] / costs[default]),
+            details={"model": problem.label, "estimate": estimate, "per_sweep": rate, "default_per_sweep": default},
+        )
+        for rate in PER_SWEEP
+    ]

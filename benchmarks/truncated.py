@@ -1,0 +1,129 @@
+"""Effective samples per CPU second on truncated Gaussians, against a compiled coordinate Gibbs sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from conditionals import Orthant
+from continuous import (
+    Batches,
+    Moments,
+    autoregressive,
+    autoregressive_moments,
+    check_exact,
+    equicorrelated,
+    equicorrelated_moments,
+    loop_batches,
+    path_batches,
+)
+from report import Figure, Task
+from timing import median
+
+import bouncy
+
+TITLE = "Effective samples per CPU second on truncated Gaussians / those of coordinate Gibbs with plain averages"
+NOTE = (
+    "Of the means E[x_i] on positive orthants. Effective samples are the variance of x_i over the squared error of its "
+    "mean; squared errors are those of 16 batches around the exact mean, averaged over coordinates. Median over runs."
+)
+HEADER = "model | sampler"
+
+_BATCHES = 16
+_WARMUP = 100
+_GIBBS_WARMUP = 20_000
+_RIVAL, _CONDITIONAL = "gibbs", "gibbs, conditional means"
+
+
+class Problem(NamedTuple):
+    """A model, its exact moments, and for each sampler how many sweeps make a batch: a tenth of a CPU second or so."""
+
+    label: str
+    model: Callable[[], bouncy.TruncatedGaussian]
+    moments: Callable[[], Moments]
+    sweeps: dict[str, int]
+
+    @property
+    def independent(self) -> bool:
+        """Whether conditional means are exact, so that there is nothing to estimate."""
+        return self.label.endswith("equicorrelation 0")
+
+
+def _equicorrelated(d: int, rho: float, gibbs: int, hmc: int, bps: int) -> Problem:
+    label = f"d = {d}, equicorrelation {rho:g}"
+    sweeps = {"gibbs": gibbs, "hmc": hmc, "bps": bps}
+    return Problem(label, partial(equicorrelated, d, rho), partial(equicorrelated_moments, d, rho), sweeps)
+
+
+def _autoregressive(d: int, rho: float, gibbs: int, hmc: int, bps: int) -> Problem:
+    label = f"d = {d}, AR(1) {rho:g}, sparse"
+    sweeps = {"gibbs": gibbs, "hmc": hmc, "bps": bps}
+    return Problem(label, partial(autoregressive, d, rho), partial(autoregressive_moments, d, rho), sweeps)
+
+
+PROBLEMS = (
+    *(_equicorrelated(10, rho, 80_000, 20_000, 10_000) for rho in (0.0, 0.5, 0.9)),
+    *(_equicorrelated(100, rho, 10_000, 3_000, 1_000) for rho in (0.0, 0.5, 0.9)),
+    _equicorrelated(500, 0.5, 1_000, 300, 100),
+    _autoregressive(1000, 0.5, 1_000, 40, 50),
+    _autoregressive(1000, 0.9, 1_000, 60, 150),
+)
+
+
+def tasks(quick: bool) -> list[Task]:
+    return [Task(problem.label, partial(_measure, problem, quick)) for problem in PROBLEMS]
+
+
+def _measure(problem: Problem, quick: bool) -> list[Figure]:
+    repeats, share = (3, 4) if quick else (8, 1)
+    sweeps = {name: max(2, count // share) for name, count in problem.sweeps.items()}
+    target, exact = problem.model(), problem.moments()
+    samplers = _samplers(problem)
+    for sampler in samplers.values():  # compiles
+        sampler(target, dict.fromkeys(sweeps, 2), 0)
+    found: dict[str, list[Batches]] = {name: [] for name in samplers}
+    for seed in range(repeats):
+        for name, sampler in samplers.items():
+            found[name].append(sampler(target, sweeps, seed))
+    for name, several in found.items():
+        if not (problem.independent and name == _CONDITIONAL):
+            check_exact(several, "mean", exact.mean, f"{problem.label}, {name}")
+    costs = {name: [b.cost("mean", exact.variance, exact.mean) for b in several] for name, several in found.items()}
+    return [_figure(problem, name, costs) for name in samplers if name != _RIVAL]
+
+
+def _samplers(problem: Problem) -> dict[str, Callable[[Any, dict[str, int], int], Batches]]:
+    samplers: dict[str, Callable[[Any, dict[str, int], int], Batches]] = {_RIVAL: partial(_gibbs, False)}
+    if not problem.independent:
+        samplers[_CONDITIONAL] = partial(_gibbs, True)
+    return samplers | {name: partial(_ours, name) for name in ("hmc", "bps")}
+
+
+def _warm(target: bouncy.TruncatedGaussian, seed: int, conditional: bool = False) -> Orthant:
+    """Return a Gibbs sampler that has forgotten its start."""
+    gibbs = Orthant(target.potential.coupling, seed, conditional)
+    gibbs.average(max(200, _GIBBS_WARMUP * 10 // target.d))
+    return gibbs
+
+
+def _gibbs(conditional: bool, target: bouncy.TruncatedGaussian, sweeps: dict[str, int], seed: int) -> Batches:
+    gibbs = _warm(target, seed, conditional)
+    return loop_batches(lambda n: {"mean": gibbs.average(n)}, sweeps["gibbs"], _BATCHES)
+
+
+def _ours(name: str, target: bouncy.TruncatedGaussian, sweeps: dict[str, int], seed: int) -> Batches:
+    start = _warm(target, seed).x
+    read = {"mean": lambda run: run.mean}
+    return path_batches(target, name, read, sweeps[name], _BATCHES, seed=seed, initial=start, warmup=_WARMUP)
+
+
+def _figure(problem: Problem, name: str, costs: dict[str, list[float]]) -> Figure:
+    ratios = [rival / own for rival, own in zip(costs[_RIVAL], costs[name], strict=True)]
+    details = {
+        "model": problem.label,
+        "sampler": name,
+        "effective_samples_per_cpu_second": median([1.0 / cost for cost in costs[name]]).value,
+        "of_gibbs": median([1.0 / cost for cost in costs[_RIVAL]]).value,
+    }
+    return Figure(f"{problem.label} | {name}", median(ratios), sense="at least", details=details)
