@@ -2,7 +2,7 @@
 
 They keep products with the precision or the Gram matrix up to date, so that a draw costs one row, and use the compiler
 flags and random numbers of the package. Normals beyond a bound are drawn by rejection, which is exact however far out
-the bound is, and takes a third of the time of inverting the distribution function.
+the bound is.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from bouncy.plots import style
 NAMES = ["age", "sex", "bmi", "bp", "tc", "ldl", "hdl", "tch", "ltg", "glu"]
 SWEEPS = 5  # between updates of the hyperparameters, which take longer than a sweep
 SHOWN = 20
-SAMPLER = bouncy.piecewise.BPS(refreshment=0.1)
+SAMPLER = "bps"
 
 
 def load() -> tuple[np.ndarray, np.ndarray, list[str]]:

@@ -106,8 +106,7 @@ def main(small: bool = False, out: Path = Path("output/probit.png"), seed: int =
     print(f"{target!r}: {np.sum(answer > 0)} of {n} say yes\n", flush=True)
     runs = [
         bouncy.sample(target, "hmc", draws=draws, seed=seed),
-        # Refreshed less often than by default, the particle gets further along the coefficients in the same time.
-        bouncy.sample(target, bouncy.piecewise.BPS(refreshment=0.1), draws=2 * draws, seed=seed),
+        bouncy.sample(target, "bps", draws=2 * draws, seed=seed),
     ]
     before = time.process_time()
     reference = gibbs(X, answer, sweeps + sweeps // 20, seed)[sweeps // 20 :]

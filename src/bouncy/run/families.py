@@ -137,7 +137,7 @@ class Paths(Family):
         if not isinstance(asked, PathSampler) or not asked.accepts(self.target):
             raise TypeError(
                 f"{type(self.target).__name__} is continuous: sampler must be one of {', '.join(sorted(known))}, or a "
-                f"sampler such as bouncy.piecewise.BPS(refreshment=0.1), got {asked!r}"
+                f"sampler such as bouncy.piecewise.BPS(refreshment=3.0), got {asked!r}"
             )
         return asked
 
