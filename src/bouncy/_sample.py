@@ -56,15 +56,17 @@ def sample(
         For spins "bps-gaussian" (the default), "bps-exponential", "hmc", "hmc-exponential", "gibbs", "gibbs-random",
         "metropolis", "metropolis-random", or an object such as `bouncy.BPS("gaussian", refreshment=0.1)` or
         `bouncy.HMC(travel_time=2.5 * math.pi)`. For continuous targets "bps" (the default), "hmc", or an object such
-        as `bouncy.piecewise.BPS(refreshment=1.0)`.
+        as `bouncy.piecewise.BPS(refreshment=0.05)`.
     chains : int
         Independent chains; they run in threads.
     draws : int
         States kept from each chain, on a regular grid of the clock's time.
     warmup : int, optional
-        Sweeps before anything is recorded; by default 200, or a quarter of the sweeps that follow, whichever is more. A
-        sweep is the time in which d attempted flips are expected, and less in short trajectories of HMC, of which the
-        default takes as many more; a trajectory is always finished.
+        Sweeps before anything is recorded; by default 200, or a quarter of the sweeps that follow, whichever is more,
+        and for continuous targets no fewer than 10 sqrt(d). A sweep is the time in which d attempted flips are
+        expected, and less in short trajectories of HMC, of which the default takes as many more; a trajectory is always
+        finished. For continuous targets it is the time in which a particle on N(0, I) would cross d medians, or one
+        trajectory of HMC.
     thin : int
         Sweeps, for HMC trajectories, from one draw to the next. Means use every sweep, and the whole path between them,
         in any case.

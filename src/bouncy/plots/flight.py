@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from bouncy._random import new_state
 from bouncy._validation import as_seed_sequence, check_count, check_nonnegative
 from bouncy.piecewise.contract import PiecewiseTarget
-from bouncy.piecewise.samplers.bps import BPS, DEFAULT_REFRESHMENT
+from bouncy.piecewise.samplers.bps import DEFAULT_REFRESHMENT
 from bouncy.plots.style import EVENT_MARKS, GREY, LIGHT, axes_or_new, colour_of
 from bouncy.plots.trajectory import Event
 from bouncy.testing import literal
@@ -49,7 +49,7 @@ def trace_flight(
     events : int
         Bounces, walls met and refreshments.
     refreshment : float
-        Expected number of times per sweep at which the velocity is drawn anew, as of `bouncy.piecewise.BPS`.
+        Rate at which the velocity is drawn anew, as of `bouncy.piecewise.BPS`.
     seed : int or SeedSequence, optional
     initial : array_like, shape (d,), optional
         Values x to start from; otherwise those of `target.start`.
@@ -73,7 +73,7 @@ def trace_flight(
         y,
         v / np.sqrt(v @ v),
         scale=target.scale,
-        refreshment_rate=check_nonnegative("refreshment", refreshment) / BPS(refreshment=1.0).sweep_time(target.d),
+        refreshment_rate=check_nonnegative("refreshment", refreshment),
         path_state=new_state(path_seed),
         toll_state=new_state(toll_seed),
         events=check_count("events", events),

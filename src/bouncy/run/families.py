@@ -25,8 +25,9 @@ from bouncy.targets.contract import Target
 
 # Up to this dimension all pairs are recorded unless the user says otherwise.
 _PAIRS_UP_TO = 32
-# Sweeps of warm-up, at least.
+# Sweeps of warm-up, at least; those on paths, in units of sqrt(d).
 _WARMUP = 200
+_SLOW_SWEEPS = 10
 # Bins of a coordinate reach beyond all that was seen, by this share of it, and over as many standard deviations.
 _BEYOND = 0.25
 _DEVIATIONS = 6.0
@@ -137,12 +138,14 @@ class Paths(Family):
         if not isinstance(asked, PathSampler) or not asked.accepts(self.target):
             raise TypeError(
                 f"{type(self.target).__name__} is continuous: sampler must be one of {', '.join(sorted(known))}, or a "
-                f"sampler such as bouncy.piecewise.BPS(refreshment=3.0), got {asked!r}"
+                f"sampler such as bouncy.piecewise.BPS(refreshment=0.1), got {asked!r}"
             )
         return asked
 
     def warmup_sweeps(self, draws: int) -> int:
-        return max(_WARMUP, draws * self.sampler.stride // 4)
+        # What only refreshments change is forgotten after d of them: by default that takes 3 sqrt(d) sweeps of "bps".
+        slow = round(_SLOW_SWEEPS * self.target.d**0.5)
+        return max(_WARMUP, slow, draws * self.sampler.stride // 4)
 
     def starts(self, initial: ArrayLike | None, chains: int) -> list[Any]:
         if initial is None:

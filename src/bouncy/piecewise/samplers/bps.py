@@ -18,8 +18,8 @@ from bouncy.tolls.budget import new_budget
 
 Array = NDArray[np.float64]
 
-# Means do best with one or two per sweep, |x|^2 with ten or more, whatever d is.
-DEFAULT_REFRESHMENT = 3.0
+# Means would do with less; |x|^2 takes d refreshments to be forgotten, which at this rate are 3 sqrt(d) sweeps.
+DEFAULT_REFRESHMENT = 0.1
 _MOST_REFRESHMENTS = 1000.0
 
 
@@ -33,9 +33,10 @@ class BPS(PathSampler):
     Parameters
     ----------
     refreshment : float
-        Expected number of times per sweep at which the velocity is drawn anew. Fewer let the particle fly further,
-        which is good for means; more make |x|^2 mix faster. Zero is the sampler of the paper; on a Gaussian it then
-        stays in a plane, and a `NotErgodicWarning` is given.
+        Expected number of times per unit time, in which the particle moves by one natural length of the target, at
+        which the velocity is drawn anew. Fewer let the particle fly further, which is good for means; more make |x|^2
+        mix faster. Zero is the sampler of the paper; on a Gaussian it then stays in a plane, and a `NotErgodicWarning`
+        is given.
 
     References
     ----------
@@ -54,7 +55,7 @@ class BPS(PathSampler):
         object.__setattr__(self, "refreshment", check_nonnegative("refreshment", self.refreshment))
         if self.refreshment > _MOST_REFRESHMENTS:
             raise ValueError(
-                f"refreshment is {self.refreshment:g} per sweep; expected at most {_MOST_REFRESHMENTS:g}: nothing "
+                f"refreshment is {self.refreshment:g} per unit time; expected at most {_MOST_REFRESHMENTS:g}: nothing "
                 f"would happen between them (the default is {DEFAULT_REFRESHMENT:g})"
             )
         if self.refreshment == 0.0:
@@ -78,8 +79,7 @@ class BPS(PathSampler):
         v = np.random.default_rng(velocity_seed).standard_normal(target.d)
         v /= np.sqrt(v @ v)
         toll = new_budget(new_state(toll_seed))
-        rate = self.refreshment / self.sweep_time(target.d)
-        return new_flight(y / target.scale, v, row, rate, new_state(path_seed), toll)
+        return new_flight(y / target.scale, v, row, self.refreshment, new_state(path_seed), toll)
 
 
 NAMED = {"bps": BPS}

@@ -20,8 +20,6 @@ from bouncy.targets.storage import cheaper_storage
 
 Array = NDArray[np.float64]
 
-# Chains start this many standard deviations from where the density is highest, in each direction.
-OVERDISPERSION = 2.0
 # A variable whose standard deviation is smaller than this, relative to its value, has too few digits to move in.
 _RESOLUTION = 1e-10
 

@@ -12,7 +12,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy.clocks.contract import mean_speed
-from bouncy.piecewise.targets._normal import OVERDISPERSION, Normal
+from bouncy.piecewise.targets._normal import Normal
 
 Array = NDArray[np.float64]
 
@@ -62,8 +62,11 @@ class Gaussian(Normal):
         self.check_resolution(self._mean, self.scale)
 
     def start(self, generator: np.random.Generator) -> Array:
-        """Return a draw from a Gaussian with twice the standard deviations."""
-        return self._mean + OVERDISPERSION * self.draw_uncut(generator)
+        """Return a draw from the Gaussian itself.
+
+        A wider start would differ from it in |x|^2, which the particle takes long to forget in many dimensions.
+        """
+        return self._mean + self.draw_uncut(generator)
 
     @property
     def rates(self) -> tuple[float | None, float | None]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import entry, first_true
 from bouncy.clocks.contract import mean_speed
-from bouncy.piecewise.targets._normal import OVERDISPERSION, Normal, read_only
+from bouncy.piecewise.targets._normal import Normal, read_only
 
 Array = NDArray[np.float64]
 
@@ -118,8 +118,8 @@ class TruncatedGaussian(Normal):
         return np.asarray(1.0 / np.sqrt(self._precision.diagonal() + pressure**2 + 12.0 / width**2))
 
     def start(self, generator: np.random.Generator) -> Array:
-        """Return a point near the mode, twice as widely spread as the density is there and folded into the box."""
-        x = self._mode + OVERDISPERSION * self.scale * generator.standard_normal(self.d)
+        """Return a point near the mode, as widely spread as the density is there and folded into the box."""
+        x = self._mode + self.scale * generator.standard_normal(self.d)
         margin = _OFF_THE_WALL * self.scale
         return fold(x, self._lower + margin, self._upper - margin)
 
