@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -144,7 +145,7 @@ class Paths(Family):
 
     def warmup_sweeps(self, draws: int) -> int:
         # What only refreshments change is forgotten after d of them: by default that takes 3 sqrt(d) sweeps of "bps".
-        slow = round(_SLOW_SWEEPS * self.target.d**0.5)
+        slow = round(_SLOW_SWEEPS * math.sqrt(self.target.d))
         return max(_WARMUP, slow, draws * self.sampler.stride // 4)
 
     def starts(self, initial: ArrayLike | None, chains: int) -> list[Any]:
