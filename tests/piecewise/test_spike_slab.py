@@ -232,7 +232,7 @@ def test_names_come_from_a_data_frame():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"inclusion": 0.0}, r"strictly between 0 and 1, got inclusion = 0.0; leave"),
+        ({"inclusion": 0.0}, r"strictly between 0 and 1, got inclusion = 0.0; a var"),
         ({"inclusion": np.where(np.arange(P) == 4, 1.0, 0.5)}, r"inclusion\[4\] = 1.0"),
         ({"inclusion": [0.5, 0.5]}, r"shape \(10,\), got shape \(2,\)"),
         ({"slab_scale": -1.0}, r"slab_scale must be > 0, got slab_scale = -1.0"),

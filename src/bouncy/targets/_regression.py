@@ -119,7 +119,9 @@ def read_inclusion(inclusion: Any, expected_size: Any, p: int) -> InclusionPrior
         raise ValueError(
             "inclusion and expected_size say the same thing: pass one of them, or inclusion='beta-binomial'"
         )
-    return _known_probabilities(_read_probabilities(inclusion, p))
+    return _known_probabilities(
+        read_probabilities(inclusion, p, "one that always is kept in by target.clamp({label: +1})")
+    )
 
 
 def _beta_binomial(share: float, p: int) -> InclusionPrior:
@@ -135,7 +137,8 @@ def _known_probabilities(probabilities: Array) -> InclusionPrior:
     )
 
 
-def _read_probabilities(inclusion: ArrayLike, p: int) -> Array:
+def read_probabilities(inclusion: ArrayLike, p: int, kept_in: str) -> Array:
+    """Return the prior inclusion probability of each variable, (p,); `kept_in` advises on those that are certain."""
     probabilities = check_real_array("inclusion", inclusion)
     if probabilities.shape not in ((), (p,)):
         raise ValueError(f"inclusion must be a number or have shape ({p},), got shape {probabilities.shape}")
@@ -143,7 +146,7 @@ def _read_probabilities(inclusion: ArrayLike, p: int) -> Array:
     if at is not None:
         raise ValueError(
             f"inclusion must lie strictly between 0 and 1, got {entry('inclusion', at, probabilities[at])}; a variable "
-            "that is never in the model can be left out of X, one that always is kept in by target.clamp({label: +1})"
+            f"that is never in the model can be left out of X, {kept_in}"
         )
     return np.broadcast_to(probabilities, (p,)).copy()
 

@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bouncy._validation import check_flag, check_real_array, entry, first_true
+from bouncy._validation import check_flag
 from bouncy.piecewise.potential import Cells, Potential
 from bouncy.piecewise.targets._regression import Regression, draw_normal, read_positive
+from bouncy.targets._regression import read_probabilities
 
 Array = NDArray[np.float64]
 
@@ -215,16 +216,7 @@ class SpikeSlab(Regression):
 
 
 def _read_inclusion(inclusion: ArrayLike, p: int) -> Array:
-    probabilities = check_real_array("inclusion", inclusion)
-    if probabilities.shape not in ((), (p,)):
-        raise ValueError(f"inclusion must be a number or have shape ({p},), got shape {probabilities.shape}")
-    at = first_true((probabilities <= 0) | (probabilities >= 1))
-    if at is not None:
-        raise ValueError(
-            f"inclusion must lie strictly between 0 and 1, got {entry('inclusion', at, probabilities[at])}; leave a "
-            "variable that is never in the model out of X, and give one that always is a probability close to 1"
-        )
-    return np.broadcast_to(probabilities, (p,)).copy()
+    return read_probabilities(inclusion, p, "one that always is can have a probability close to 1")
 
 
 def _example(**options: Any) -> SpikeSlab:
