@@ -539,7 +539,13 @@ BUGS = (
     Bug(
         "36",
         "a cost of minus infinity passes for a cost",
-        (Edit(LINKED, "if not cost > -np.inf and view.judges:  # nor is NaN", "if cost != cost:"),),
+        (
+            Edit(
+                LINKED,
+                "if not cost > -np.inf:  # nor is NaN\n        _judge(view.judges, view.fault, view.where, COST",
+                "if cost != cost:\n        _judge(view.judges, view.fault, view.where, COST",
+            ),
+        ),
         ("tests/targets/test_custom.py::test_what_cannot_be_a_cost_stops_the_chain[infinite gain-python]",),
     ),
     Bug(
@@ -547,9 +553,13 @@ BUGS = (
         "a target that fails does not stop its chain",
         (
             Edit(
+                KERNEL, "            if failed(target):\n                return True\n            n,", "            n,"
+            ),
+            Edit(KERNEL, "if not cost > -np.inf and failed(target):", "if False:"),
+            Edit(
                 KERNEL,
-                "                if failed(target):\n                    return True\n",
-                "",
+                "                    if failed(target):\n                        return True\n            hits",
+                "            hits",
             ),
             Edit(
                 KERNEL,
@@ -557,7 +567,7 @@ BUGS = (
                 "    toll",
             ),
         ),
-        ("tests/targets/test_custom.py::test_what_cannot_be_a_cost_stops_the_chain[nan log p-python]",),
+        ("tests/targets/test_custom.py::test_no_cost_is_asked_for_after_a_flip_that_failed[compiled]",),
     ),
     Bug(
         "38",
