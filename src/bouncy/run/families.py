@@ -202,6 +202,7 @@ class Blocks(Family):
     def __init__(self, scheme: Within[Any], block: Family) -> None:
         self._scheme, self._block = scheme, block
         self.target, self.sampler, self.kind = scheme, block.sampler, block.kind
+        self.pairs, self.slots, self.thin = block.pairs, block.slots, block.thin
 
     def _as_sampler(self, sampler: Any) -> Any:
         return self._block._as_sampler(sampler)
