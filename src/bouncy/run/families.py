@@ -51,6 +51,9 @@ class Family(ABC):
     """
 
     kind: Literal["spins", "paths"]
+    pairs: str
+    slots: int
+    thin: int
 
     def __init__(self, target: Any, sampler: Any, pairs: str, slots: int, thin: int) -> None:
         self.target = target
