@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy.plots.inclusion import name_rows, places
+from bouncy.plots.scalars import check_continuous
 from bouncy.plots.style import GREY, axes_or_new, colour_of
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def plot_forest(
     shift : float
         By how much of a row the lines lie below its middle.
     """
+    check_continuous(run)
     ax = axes_or_new(ax)
     label, color = label or run.sampler.name, color or colour_of(run.sampler.name)
     rows = places(run, variables)
