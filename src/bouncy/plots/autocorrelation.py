@@ -54,7 +54,7 @@ def plot_autocorrelation(
     ax : Axes, optional
         Where to draw; a new figure otherwise.
     max_lag : int, optional
-        Last lag, in draws; six autocorrelation times otherwise.
+        Last lag, in draws; six autocorrelation times otherwise, up to half of a chain.
     label, color : str, optional
         Name in the legend, and colour; those of the sampler otherwise.
     """
@@ -64,7 +64,7 @@ def plot_autocorrelation(
     size = float(effective_sample_size(rank_normalise(values)[:, :, None])[0])
     lags = _lags(values, size, None if max_lag is None else check_count("max_lag", max_lag) // spacing)
     rho = autocorrelation(values)[: lags + 1]
-    half_width = chance(rho, values.size)
+    half_width = chance(rho, *values.shape)
     ax = axes_or_new(ax)
     x, colour = spacing * np.arange(lags + 1), color or colour_of(run.sampler.name)
     ax.fill_between(x[1:], -half_width[1:], half_width[1:], color=LIGHT, alpha=0.6, linewidth=0, zorder=0)
@@ -75,36 +75,41 @@ def plot_autocorrelation(
     marker = "o" if lags <= _STEMS else ""
     ax.plot(x, rho, linestyle="" if marker else "-", marker=marker, markersize=3.5, color=colour, zorder=3, label=label)
     ax.set(xlabel="lag in draws", ylabel=f"autocorrelation of {name}", xlim=(0.0 - 0.01 * x[-1], x[-1]))
+    ax.locator_params(axis="x", integer=True)
     ax.set_ylim(min(-0.1, ax.get_ylim()[0]), 1.05)
-    ax.legend(loc="upper right")
+    ax.legend()
     return ax
 
 
 def autocorrelation(values: Array) -> Array:
     """Return the autocorrelation of a trace of shape (chain, draw) at the lags 0 to draw - 1, over all chains.
 
-    sum_t (x_t - m) (x_{t+k} - m) / (n v), averaged over chains, with the mean m and the variance v of all of them.
+    The mean of (x_t - m) (x_{t+k} - m) / v over t and over chains, with the mean m and the variance v of all of them.
     """
     n = values.shape[1]
     size = next_fast_len(2 * n, real=True)
     spectrum = rfft(values - values.mean(), size, axis=1)
-    covariance = irfft((np.abs(spectrum) ** 2).mean(axis=0), size)[:n]
+    covariance = irfft((np.abs(spectrum) ** 2).mean(axis=0), size)[:n] / np.arange(n, 0, -1)
     correlation: Array = covariance / covariance[0]
     return correlation
 
 
-def chance(rho: Array, size: int) -> Array:
+def chance(rho: Array, chains: int, draws: int) -> Array:
     """Return the half width of the range of 95 % around 0 at each lag, if there is no correlation from there on.
 
-    Bartlett's variance (1 + 2 sum_{j<k} rho_j^2) / N at lag k; 0 at lag 0, where the autocorrelation is 1.
+    Bartlett's variance (1 + 2 sum_{j<k} rho_j^2) / N at lag k, over N pairs of draws, but no more than 1; 0 at lag 0,
+    where the autocorrelation is 1.
     """
     before = np.concatenate([[0.0, 0.0], np.cumsum(rho[1:-1] ** 2)])[: rho.size]
-    half_width: Array = ndtri(0.975) * np.sqrt((1.0 + 2.0 * before) / size)
+    pairs = chains * (draws - np.arange(rho.size))
+    half_width: Array = np.minimum(ndtri(0.975) * np.sqrt((1.0 + 2.0 * before) / pairs), 1.0)
     half_width[0] = 0.0
     return half_width
 
 
 def _lags(values: Array, size: float, asked: int | None) -> int:
     """Return the number of lags to draw: those asked for, or some autocorrelation times, but no more than there are."""
-    wanted = max(_FEWEST, int(np.ceil(_TIMES * values.size / size))) if asked is None else max(asked, 1)
-    return min(wanted, int(values.shape[1]) - 1)
+    n = int(values.shape[1])
+    if asked is not None:
+        return min(max(asked, 1), n - 1)
+    return min(max(_FEWEST, int(np.ceil(_TIMES * values.size / size))), max(n // 2, 1))

@@ -48,8 +48,8 @@ def plot_holding_times(run: SpinRun, ax: Axes | None = None, sites: Sequence[Has
     The times are exact, from the flips themselves. A recording cuts two of them for each site: the one it begins in,
     whose start nobody saw, is left out; the one it ends in counts for as long as it was seen (the estimate of Kaplan
     and Meier, which is consistent for holding times that follow each other: Gill 1980). To leave out the second, too,
-    would favour short times. A site that never flips has no holding time that begins in the recording; the legend says
-    how many there are, and then the curve is of the others.
+    would favour short times. A site that never flips in a chain has no holding time that begins in the recording; the
+    legend says how many there are, and then the curve is of the others.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def _curves(run: Any, sites: Sequence[Hashable] | None) -> list[tuple[str, Any, 
     if sites is None:
         times = holding_times(run)
         label = f"all {run.target.d} sites, {times.ended.size:,} holding times"
-        label += f"\n(no flip of {times.silent} in all chains)" if times.silent else ""
+        label += f"\n(no flip in {times.silent} of {run.target.d * len(run.flips)} sites × chains)" * (times.silent > 0)
         return [(label, colour_of(run.sampler.name), _some(times, "any site"))]
     places = [run.index(site) for site in sites]
     if not places:

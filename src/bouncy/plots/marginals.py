@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from bouncy._validation import check_real_array
 from bouncy.enumeration import Exact
 from bouncy.plots.scalars import has_spins
-from bouncy.plots.style import BLACK, GREY, axes_or_new, colour_of
+from bouncy.plots.style import BLACK, GREY, axes_or_new, colour_of, shorten
 from bouncy.results.batches import student_quantile
 from bouncy.results.run import Run
 
@@ -93,12 +93,15 @@ def _plot_means(run: Any, ax: Axes | None, markersize: float) -> Axes:
         markerfacecolor="none" if few else None,
         color=colour_of(run.sampler.name),
         elinewidth=1.0 if few else 0.5,
+        alpha=1.0 if d <= 100 else 0.5,
         label=f"{label}, {run.sampler.name}",
     )
     ax.axhline(0.0, color=GREY, linewidth=0.8, zorder=0)
     if few:
-        names = [str(name) for name in run.target.labels]
-        ax.set_xticks(range(d), names, rotation=90 if max(map(len, names)) * d > 40 else 0)
+        names = [shorten(label) for label in run.target.labels]
+        long = max(map(len, names)) * d > 40
+        turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if long else {}
+        ax.set_xticks(range(d), names, **turned)
     ax.set_xlabel("site" if has_spins(run) else "variable")
     ax.set_ylabel(f"{label}, 95 % bars")
     return ax

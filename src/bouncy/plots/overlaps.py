@@ -45,20 +45,25 @@ def plot_overlap(run: SpinRun, ax: Axes | None = None) -> Axes:
     colour = colour_of(run.sampler.name)
     heights = [np.histogram(q, edges, density=True)[0] for q in (found.between, found.within)]
     ax.stairs(heights[0], edges, fill=True, color=colour, alpha=0.45,
-              label=f"between chains, mean {found.mean_between:.2f}")  # fmt: skip
+              label=f"between chains, mean {_rounded(found.mean_between)}")  # fmt: skip
     ax.stairs(heights[1], edges, color=BLACK, linewidth=1.3,
-              label=f"within a chain, mean {found.mean_within:.2f}\n({found.lag} draws apart)")  # fmt: skip
+              label=f"within a chain, mean {_rounded(found.mean_within)}\n({found.lag} draws apart)")  # fmt: skip
     top = 1.12 * max(height.max() for height in heights)
     means = found.between.mean(axis=1)
     ax.plot(means, np.full(means.size, top), linestyle="", marker="o", markersize=5, color=colour,
             markeredgecolor="white", markeredgewidth=0.5, clip_on=False, label="mean of a pair of chains")  # fmt: skip
-    ax.axvline(0.0, color=GREY, linewidth=0.6, linestyle=":", zorder=0)
+    ax.plot([0.0, 0.0], [0.0, top], color=GREY, linewidth=0.8, linestyle=":", zorder=0)
+    ax.locator_params(axis="x", nbins=5)
     ax.set_ylim(0.0, 1.45 * top)
     ax.set_xlim(*_limits(edges))
     ax.set_xlabel("overlap q of two states")
     ax.set_ylabel("density")
     ax.legend(loc="upper left", fontsize="small")
     return ax
+
+
+def _rounded(q: float) -> str:
+    return f"{round(q, 2) + 0.0:.2f}"  # without the sign of a zero
 
 
 def _edges(found: Overlap, d: int) -> NDArray[np.float64]:

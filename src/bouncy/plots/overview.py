@@ -16,7 +16,7 @@ from bouncy.plots.overlaps import plot_overlap
 from bouncy.plots.pairs import plot_pairs
 from bouncy.plots.ranks import plot_rank
 from bouncy.plots.scalars import has_spins
-from bouncy.plots.style import GREY, SETTINGS, VERMILION, import_pyplot
+from bouncy.plots.style import GREY, SETTINGS, VERMILION, import_pyplot, shorten
 from bouncy.plots.traces import plot_trace
 from bouncy.results.run import Run
 from bouncy.results.summary import show_number
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 # Rows of a forest that fit into a panel.
 _ROWS = 20
 # Characters of a line, and lines, that fit into a panel.
-_WIDTH, _LINES = 56, 22
+_WIDTH, _LINES = 46, 24
 
 
 def plot_run(run: Run, reference: Exact | Run | ArrayLike | None = None) -> Figure:
     """Draw what one would look at after every run: six panels on a new figure, which is returned.
 
-    Traces of the energy, their ranks, the means with 95 % bars (against a reference if one is given), the
-    autocorrelation of the energy, overlaps between chains, and the diagnostics in words. Of a continuous target there
-    are the posteriors of its variables and their correlations instead of means and overlaps. What a run has not
-    recorded is replaced by something that it has.
+    Traces of the energy; the ranks and the autocorrelation of energy or magnetisation, whichever has the smaller
+    effective sample size; the means with 95 % bars, against a reference if one is given; overlaps between chains; and
+    the diagnostics in words. Of a continuous target there are the posteriors of its variables and their correlations
+    instead of means and overlaps. What a run has not recorded is replaced by something that it has.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def plot_run(run: Run, reference: Exact | Run | ArrayLike | None = None) -> Figu
     with pyplot.rc_context(SETTINGS):
         figure: Figure = pyplot.figure(figsize=(15.0, 8.4), layout="constrained")
         axes = figure.subplots(2, 3)
-        _draw_scalar(run, axes[0, 0], axes[0, 1], axes[1, 0])
+        _draw_scalars(run, axes[0, 0], axes[0, 1], axes[1, 0])
         _draw_means(run, reference, axes[0, 2])
         _draw_together(run, axes[1, 1])
         _write_diagnostics(run, axes[1, 2])
@@ -65,22 +65,22 @@ def plot_run(run: Run, reference: Exact | Run | ArrayLike | None = None) -> Figu
     return figure
 
 
-def _draw_scalar(run: Run, trace: Axes, ranks: Axes, memory: Axes) -> None:
-    """Draw how a number moves, how it ranks and what it remembers."""
-    what = _followed(run)
-    if what is None:
+def _draw_scalars(run: Run, trace: Axes, ranks: Axes, memory: Axes) -> None:
+    """Draw how the energy moves, and of what moves most slowly how it ranks and how long it is remembered."""
+    known = _known_scalars(run)
+    if not known:
         for ax in (trace, ranks, memory):
-            _write(ax, ["energy and magnetisation never change"], GREY)
+            _write(ax, ["neither energy nor magnetisation", "is known and changes"], GREY)
         return
-    plot_trace(run, what, trace).set_title(f"Trace of {what}")
-    plot_rank(run, what, ranks).set_title(f"Ranks of {what}")
-    plot_autocorrelation(run, what, memory).set_title(f"Autocorrelation of {what}")
+    first, slowest = known[0], min(known, key=lambda what: run.diagnostics["ess"][what])
+    plot_trace(run, first, trace).set_title(f"Trace of {first}")
+    plot_rank(run, slowest, ranks).set_title(f"Ranks of {slowest}")
+    plot_autocorrelation(run, slowest, memory).set_title(f"Autocorrelation of {slowest}")
 
 
-def _followed(run: Run) -> str | None:
-    """Return the energy or, where that is constant or unknown, the magnetisation; None where both are."""
-    sizes = run.diagnostics["ess"]
-    return next((what for what in ("energy", "magnetisation") if isinstance(sizes.get(what), float)), None)
+def _known_scalars(run: Run) -> list[str]:
+    """Return which of energy and magnetisation change and are known."""
+    return [what for what in ("energy", "magnetisation") if isinstance(run.diagnostics["ess"].get(what), float)]
 
 
 def _draw_means(run: Any, reference: Any, ax: Axes) -> None:
@@ -97,9 +97,10 @@ def _draw_means(run: Any, reference: Any, ax: Axes) -> None:
 
 
 def _shorten(ax: Axes) -> None:
-    """Make room for a panel beside labels that are too long."""
-    labels = [textwrap.shorten(text.get_text(), 16, placeholder="…") for text in ax.get_yticklabels()]
+    """Make labels fit into a panel."""
+    labels = [shorten(text.get_text()) for text in ax.get_yticklabels()]
     ax.set_yticks(ax.get_yticks(), labels, fontsize="small" if len(labels) > 12 else None)
+    ax.locator_params(axis="x", nbins=6)
 
 
 def _draw_together(run: Any, ax: Axes) -> None:
@@ -111,6 +112,9 @@ def _draw_together(run: Any, ax: Axes) -> None:
         plot_pairs(run, ax).set_title("Correlations")
     elif has_spins(run):
         plot_trace(run, "magnetisation", ax).set_title("Trace of magnetisation")
+    elif draws >= 4:
+        slowest = run.target.labels[int(np.ma.argmin(run.diagnostics["ess"]["sites"]))]
+        plot_trace(run, slowest, ax).set_title(f"Trace of the slowest variable, {shorten(slowest)}")
     else:
         plot_marginals(run, None, ax).set_title("Means")
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bouncy.plots.marginals import upper_triangle
 from bouncy.plots.scalars import has_spins
-from bouncy.plots.style import LIGHT, axes_or_new
+from bouncy.plots.style import LIGHT, axes_or_new, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,9 +86,7 @@ def _pairs(run: Any, kind: str) -> tuple[NDArray[np.int64], NDArray[np.int64], A
 def _colour_map() -> Any:
     from matplotlib import colormaps
 
-    colours = colormaps["RdBu_r"].copy()
-    colours.set_bad(LIGHT)
-    return colours
+    return colormaps["RdBu_r"].with_extremes(bad=LIGHT)
 
 
 def _name(ax: Axes, run: Any) -> None:
@@ -98,10 +96,11 @@ def _name(ax: Axes, run: Any) -> None:
         what = "site" if has_spins(run) else "variable"
         ax.set(xlabel=what, ylabel=what)
         return
-    names = [str(label) for label in run.target.labels]
+    names = [shorten(label) for label in run.target.labels]
     size = 10 if d <= 15 else 7
-    turned = 90 if max(map(len, names)) * d > 30 else 0
-    ax.set_xticks(range(d), names, rotation=turned, fontsize=size)
+    long = max(map(len, names)) * d > 40
+    turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if long else {}
+    ax.set_xticks(range(d), names, fontsize=size, **turned)
     ax.set_yticks(range(d), names, fontsize=size)
 
 

@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 
 # Height of the tallest bar, as a share of the distance between two chains.
 _HEIGHT = 0.9
+# A bar of this many times the expected height fits in, even if there is none.
+_LEAST = 1.6
 
 
 class RankHistogram(NamedTuple):
@@ -78,7 +80,7 @@ def plot_rank(run: Run, what: Hashable = "energy", ax: Axes | None = None, *, bi
     values, names = chains_or_halves(values)
     edges, ratio, half_width = rank_histogram(values, bins)
     ax = axes_or_new(ax)
-    unit = _HEIGHT / max(ratio.max(), 1.0 + half_width.max(), 2.0)
+    unit = _HEIGHT / max(ratio.max(), 1.0 + half_width.max(), _LEAST)
     for k, colour in enumerate(chain_colours(len(names))):
         bottom = len(names) - 1.0 - k
         low, high = (bottom + unit * np.maximum(1.0 + side * half_width, 0.0) for side in (-1.0, 1.0))
@@ -89,6 +91,7 @@ def plot_rank(run: Run, what: Hashable = "energy", ax: Axes | None = None, *, bi
         ax.axhline(bottom + unit, color=BLACK, linewidth=0.8, zorder=3)
     ax.set_yticks(len(names) - 1.0 - np.arange(len(names)) + unit, names)
     ax.set_xlim(edges[0], edges[-1])
+    ax.locator_params(axis="x", nbins=5)
     ax.set_ylim(0.0, len(names))
     ax.set_xlabel(f"rank of {name} among all draws")
     return ax

@@ -66,7 +66,10 @@ def _site(run: Any, what: Hashable) -> Scalar:
         raise ValueError(f"what is {what!r:.60}; expected {names}, or a site: {error}") from error
     if run.draws.shape[1] == 0 < run.log_prob.shape[1]:
         raise ValueError(f"what is the site {what!r:.60}, but no states were kept; sample again with keep='draws'")
-    return Scalar(str(run.target.labels[i]), run.draws[:, :, i].astype(np.float64), 1)
+    label = run.target.labels[i]
+    kind = "site" if has_spins(run) else "variable"
+    name = label if isinstance(label, str) else f"{kind} {label}"
+    return Scalar(name, run.draws[:, :, i].astype(np.float64), 1)
 
 
 def _known(scalar: Scalar) -> Scalar:

@@ -66,6 +66,8 @@ SETTINGS: dict[str, Any] = {
 _CHAIN_COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY_BLUE, BLACK, "#b8a500")
 # Chains that a legend has room for.
 _MOST_NAMED = 16
+# Letters of a label that are written along an axis.
+_MOST_LETTERS = 12
 
 
 def colour_of(sampler: str) -> str:
@@ -88,6 +90,12 @@ def import_pyplot() -> Any:
     except ImportError as error:
         raise ImportError("plots need matplotlib, which is not installed; pip install 'bouncy[plots]'") from error
     return pyplot
+
+
+def shorten(label: object) -> str:
+    """Return the text of a label, cut to what has room beside an axis."""
+    text = str(label)
+    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
 
 
 def chain_colours(n: int) -> list[Any]:

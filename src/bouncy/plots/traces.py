@@ -51,8 +51,9 @@ def plot_trace(run: Run, what: Hashable = "energy", ax: Axes | None = None) -> A
     ax = axes_or_new(ax)
     draw = spacing * np.arange(values.shape[1])
     colours = chain_colours(values.shape[0])
+    paleness = max(0.3 / max(1.0, len(colours) / 4), 0.05)  # of many chains, lest they hide the bold lines
     for trace, colour in zip(values, colours, strict=True):
-        ax.plot(*_envelope(draw, trace), color=colour, linewidth=0.5, alpha=0.3, zorder=2)
+        ax.plot(*_envelope(draw, trace), color=colour, linewidth=0.5, alpha=paleness, zorder=2)
     for k, (trace, colour) in enumerate(zip(values, colours, strict=True)):
         middles, means = _means(draw, trace)
         ax.plot(middles, means, color=colour, linewidth=1.5, zorder=3, label=f"chain {k}")
