@@ -40,9 +40,9 @@ def plot_density(
         Name in the legend, and colour; those of the sampler otherwise. A bar has its probability in the legend.
     """
     check_continuous(run)
-    ax = axes_or_new(ax)
     name, color = label or run.sampler.name, color or colour_of(run.sampler.name)
     edges, density, atoms = run.density(variable)
+    ax = axes_or_new(ax)
     if density.size:
         shown = _visible(density * np.diff(edges))
         ends = edges[shown.start : shown.stop + 1]

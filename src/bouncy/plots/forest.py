@@ -52,9 +52,9 @@ def plot_forest(
         By how much of a row the lines lie below its middle.
     """
     check_continuous(run)
-    ax = axes_or_new(ax)
     label, color = label or run.sampler.name, color or colour_of(run.sampler.name)
     rows = places(run, variables)
+    ax = axes_or_new(ax)
     height = np.arange(rows.size) + shift
     ax.axvline(0.0, color=GREY, linewidth=0.8, zorder=0)
     for width, level in _INTERVALS:

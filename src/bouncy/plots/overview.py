@@ -134,7 +134,8 @@ def _write_diagnostics(run: Run, ax: Axes) -> None:
         if name in report["ess"]:
             numbers = (show_number(report["ess"][name], ".0f"), show_number(report["rhat"][name], ".4f"))
             lines.append(f"{name.replace('_', ' '):<14}{numbers[0]:>10}{numbers[1]:>10}")
-    lines += ["", f"{report['hits']:,} wall hits, {report['flips']:,} crossed" if report["hits"] else "no wall hits"]
+    hits, flips = ("attempted flips", "accepted") if has_spins(run) else ("wall hits", "crossed")
+    lines += ["", f"{report['hits']:,} {hits}, {report['flips']:,} {flips}" if report["hits"] else f"no {hits}"]
     lines += [f"{report[kind]:,} {kind}" for kind in ("bounces", "refreshments") if report[kind]]
     lines += [f"{report['batches']} batches of {report['batch_sweeps']} sweeps, {report['sampling_seconds']:.2f} s CPU"]
     for name in ("hit_rate_z", "bounce_rate_z"):
