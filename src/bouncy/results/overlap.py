@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 # Draws and sites that are looked at, equally spaced where there are more: bounds time and memory.
 _MOST_DRAWS = 2048
 _MOST_SITES = 256
-# Autocorrelation times of the slowest site between two draws of a chain that are compared.
+# Autocorrelation times between two draws of a chain that are compared.
 _TIMES = 3.0
 
 
@@ -42,8 +42,8 @@ class Overlap:
     mean : ndarray, shape (chain, chain)
         Mean overlap of each pair of chains; on the diagonal that within a chain.
     lag : int
-        Draws of the run between the two states that `within` compares: three autocorrelation times of the slowest
-        site, or half of the run where it is too short for that.
+        Draws of the run between the two states that `within` compares: three autocorrelation times of a slow site or of
+        the magnetisation, or half of the run where it is too short for that.
     spacing : int
         Draws of the run from one overlap to the next; more than 1 in long runs.
     """
@@ -126,12 +126,16 @@ def _dot(a: NDArray[np.int8], b: NDArray[np.int8]) -> NDArray[np.int64]:
 
 
 def _lag(s: NDArray[np.int8]) -> int:
-    """Return three autocorrelation times of the slowest site, taken in each chain by itself, up to half of its length.
+    """Return three autocorrelation times, up to half the length of a chain.
 
-    With the distance between the chains in them, autocorrelations of chains that are stuck apart would never end.
+    Of the magnetisation, or of the site that is slower than nine in ten: the slowest of many is mostly one whose time
+    was estimated badly. Times are taken in each chain by itself and averaged; with the distance between the chains in
+    them, those of chains that are stuck apart would never end. What never moves has none.
     """
     n = s.shape[1]
     some = s[:, :, :: -(-s.shape[2] // _MOST_SITES)]
-    sizes = np.array([effective_sample_size(chain[None]) for chain in some])
-    slowest = np.min(sizes[~np.isnan(sizes)], initial=n)
-    return int(np.clip(np.ceil(_TIMES * n / slowest), 1, n // 2))
+    followed = np.concatenate([s.mean(axis=2, keepdims=True), some], axis=2)
+    sizes = np.array([effective_sample_size(chain[None]) for chain in followed])
+    times = np.where(np.isnan(sizes), 0.0, n / np.where(np.isnan(sizes), 1.0, sizes)).mean(axis=0)
+    slow = max(times[0], np.quantile(times[1:], 0.9))
+    return int(np.clip(np.ceil(_TIMES * slow), 1, n // 2))
