@@ -747,6 +747,16 @@ def test_figure_of_continuous_variables(path_run):
     figure.canvas.draw()
 
 
+def test_figure_of_many_variables():
+    """Catches rows that nobody can read: of 40 variables the 20 furthest from 0, the ends, are shown and said to be."""
+    many = bouncy.sample(bouncy.Gaussian(np.linspace(-20, 20, 40), cov=1.0), chains=2, draws=50, seed=0)
+    figure = plot_run(many)
+    assert _titles(figure)[2] == "Posteriors of 20, furthest from 0"
+    assert _titles(figure)[4].startswith("Trace of the slowest variable, ")
+    shown = [text.get_text() for text in figure.axes[2].get_yticklabels()]
+    assert shown == [str(i) for i in (*range(10), *range(30, 40))]
+
+
 def test_figure_shows_what_there_is(target, lattice_run):
     """Catches a figure that fails for a run without states, with one chain, or on a target where nothing changes."""
     quick = {"chains": 2, "draws": 50, "seed": 0}

@@ -90,7 +90,8 @@ def _draw_means(run: Any, reference: Any, ax: Axes) -> None:
         if run.target.d > _ROWS:
             size = np.abs(run.mean) / np.sqrt(np.maximum(run.variance, 1e-300))
             places = sorted(np.argsort(-size, kind="stable")[:_ROWS].tolist())
-        plot_forest(run, [run.target.labels[i] for i in places], ax).set_title("Posteriors")
+        title = "Posteriors" if len(places) == run.target.d else f"Posteriors of {_ROWS}, furthest from 0"
+        plot_forest(run, [run.target.labels[i] for i in places], ax).set_title(title)
         _shorten(ax)
         return
     plot_marginals(run, reference, ax).set_title("Means" if reference is None else "Means against the reference")
