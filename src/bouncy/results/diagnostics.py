@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +31,13 @@ _ROUNDING = 1e-9
 _ENOUGH_BATCHES = 16
 # Chains are said to disagree about a site below this probability, divided by the number of sites.
 _DISAGREEMENT = 1e-4
+# Sites that a warning calls by their names.
+_NAMED = 5
 
 
-def diagnose(run: Run, sums: Sums, expected: Rates, scalars: dict[str, Array], scores: Scores) -> dict[str, Any]:
+def diagnose(
+    run: Run, sums: Sums, expected: Rates, scalars: dict[str, Array], scores: Scores, frozen: NDArray[np.bool_]
+) -> dict[str, Any]:
     """Return the diagnostics of a run, but for its warnings.
 
     Parameters
@@ -46,6 +50,8 @@ def diagnose(run: Run, sums: Sums, expected: Rates, scalars: dict[str, Array], s
         Traces of shape (chain, draw) to judge, by name.
     scores
         What to compute effective sample sizes and R-hat of the sites from, given draws of shape (chain, draw, k).
+    frozen : ndarray, shape (d,)
+        Which sites never moved while anything was recorded.
     """
     totals = event_totals(sums)
     hit_z, bounce_z = rate_scores(sums, expected)
@@ -61,7 +67,8 @@ def diagnose(run: Run, sums: Sums, expected: Rates, scalars: dict[str, Array], s
         "bounce_rate_z": bounce_z,
         "ess": {},
         "rhat": {},
-        "constant_sites": np.empty(0, np.int64),
+        "frozen_sites": np.flatnonzero(frozen),
+        "constant_sites": np.flatnonzero(frozen),
     }
     for name, trace in scalars.items():
         report["ess"][name], report["rhat"][name] = _scalar(trace)
@@ -125,9 +132,9 @@ def _scalar(trace: NDArray[np.float64]) -> tuple[float | str, float | str]:
 
 
 def _add_sites(report: dict[str, Any], draws: NDArray[Any], scores: Scores) -> None:
-    """Add ESS and R-hat of the sites; a site that never moves is masked, and named in `constant_sites`."""
+    """Add ESS and R-hat of the sites; a site with the same value in all draws is masked, and is constant."""
     constant = is_constant(draws)
-    report["constant_sites"] = np.flatnonzero(constant)
+    report["constant_sites"] = np.union1d(report["frozen_sites"], np.flatnonzero(constant))
     scored = scores(draws)
     for name, values, worst in (("ess", effective_sample_size(scored), np.min), ("rhat", r_hat(scored), np.max)):
         sites = np.ma.masked_array(values, mask=constant)
@@ -140,9 +147,7 @@ def _add_sites(report: dict[str, Any], draws: NDArray[Any], scores: Scores) -> N
 def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
     """Return what a user should know before believing the error bars, in plain words."""
     found: list[str] = run.sampler.remarks(report["hits"], report["flips"])
-    n_constant = report["constant_sites"].size
-    if n_constant:
-        found.append(f"{n_constant} of {run.target.d} sites never moved and are called constant")
+    found += _constant_sites(run.target.labels, report["frozen_sites"], report["constant_sites"])
     who = "chains" if run.log_prob.shape[0] > 1 else "the two halves of the chain"
     for name, value in report["rhat"].items():
         if name not in ("sites", "median_site") and isinstance(value, float) and value > 1.01:
@@ -162,6 +167,26 @@ def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
         if abs(report[name]) > _SUSPICIOUS_Z:
             found.append(f"{name} is {report[name]:.1f}: the clock does not keep its rate, which is a bug; report it")
     return found
+
+
+def _constant_sites(labels: Sequence[Hashable], frozen: NDArray[np.intp], constant: NDArray[np.intp]) -> list[str]:
+    """Return sentences about the sites that never moved, and those that did so only between draws."""
+    found, d = [], len(labels)
+    if frozen.size:
+        found.append(f"{frozen.size} of {d} sites never moved and are called constant: {_named(labels, frozen)}")
+    between = np.setdiff1d(constant, frozen)
+    if between.size:
+        found.append(
+            f"{between.size} of {d} sites have the same value in every draw, though they moved between draws: "
+            f"{_named(labels, between)}"
+        )
+    return found
+
+
+def _named(labels: Sequence[Hashable], sites: NDArray[np.intp]) -> str:
+    """Return what the first few of some sites are called."""
+    names = [f"{labels[i]!s:.24}" for i in sites[:_NAMED]]
+    return ", ".join(names) + (", ..." if sites.size > _NAMED else "")
 
 
 def disagreements(tail: Array) -> list[str]:

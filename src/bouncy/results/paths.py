@@ -262,10 +262,16 @@ class PathRun(Run):
 
     def _diagnose(self) -> dict[str, Any]:
         rates = Rates(*self._chains[0].rates)
-        report = diagnose(self, self._sums, rates, {"energy": self.log_prob}, _normal_scores)
+        report = diagnose(self, self._sums, rates, {"energy": self.log_prob}, _normal_scores, self._frozen())
         report["warnings"] = warnings_of(self, report)
         report["warnings"] += disagreements(disagreement(self._sums, lambda recorder: recorder.mean))
         return report
+
+    def _frozen(self) -> NDArray[np.bool_]:
+        """Say which variables crossed nothing and had one value at the ends of all sweeps of a chain, (d,)."""
+        extremes = np.stack([recorder.extremes for recorder in self._sums.recorders])
+        still: NDArray[np.bool_] = (extremes[:, 0] == extremes[:, 1]).all(axis=0) & (self.flips_per_site == 0)
+        return still
 
     def _summary(self) -> str:
         from bouncy.results.path_summary import path_summary_text

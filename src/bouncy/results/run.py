@@ -32,6 +32,8 @@ class Run(ABC):
         Unnormalised log-probability of each draw; kept even when the states are not.
     mean, mean_se : ndarray, shape (d,)
         Expectations and their standard errors, from the whole path.
+    flips_per_site : ndarray of int64, shape (d,)
+        Accepted flips of each site, or crossings of each continuous variable, of all chains together.
     parameters : dict
         What was updated beside the target (`bouncy.Within`), each of shape (chain, draw, ...).
     diagnostics : dict
@@ -170,6 +172,11 @@ class Run(ABC):
     def sampling_seconds(self) -> float:
         """CPU seconds of all chains in compiled code after warm-up, without compilation."""
         return float(sum(chain.cpu_seconds for chain in self._chains) - self._warmup_seconds)
+
+    @property
+    def flips_per_site(self) -> NDArray[np.int64]:
+        flips: NDArray[np.int64] = np.sum([chain.recorder.flips for chain in self._chains], axis=0)
+        return flips
 
     @cached_property
     def _sums(self) -> Sums:

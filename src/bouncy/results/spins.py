@@ -108,7 +108,7 @@ class SpinRun(Run):
         slow = clock.slow_variance(d, self.sampler.refreshment * self._sums.sweeps)
         scalars = {"energy": self.log_prob, "magnetisation": self.magnetisation}
         rates = Rates(clock.hit_rate(d), clock.bounce_rate(d), slow)
-        report = diagnose(self, self._sums, rates, scalars, lambda draws: draws)
+        report = diagnose(self, self._sums, rates, scalars, lambda draws: draws, self.flips_per_site == 0)
         report["warnings"] = warnings_of(self, report)
         if report["flips"] == 0:
             what = "accepted" if report["hits"] else "attempted"
