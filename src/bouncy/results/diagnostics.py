@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.results.batches import normal_score
+from bouncy.results.describe import short_label
 from bouncy.results.ess import effective_sample_size, is_constant, r_hat, rank_normalise
 from bouncy.results.moments import Sums, event_rates, event_totals
 
@@ -148,16 +149,15 @@ def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
     """Return what a user should know before believing the error bars, in plain words."""
     found: list[str] = run.sampler.remarks(report["hits"], report["flips"])
     found += _constant_sites(run.target.labels, report["frozen_sites"], report["constant_sites"])
-    who = "chains" if run.log_prob.shape[0] > 1 else "the two halves of the chain"
-    for name, value in report["rhat"].items():
-        if name not in ("sites", "median_site") and isinstance(value, float) and value > 1.01:
-            found.append(f"{who} disagree: R-hat of {name.replace('_', ' ')} is {value:.4g} (want below 1.01)")
+    found += _r_hats(report["rhat"], run.log_prob.shape[0])
     if report["batches"] < _ENOUGH_BATCHES:
-        found.append(f"{report['batches']} batches are too few to trust the standard errors; run longer")
+        batches = f"{report['batches']} batch{' is' if report['batches'] == 1 else 'es are'}"
+        found.append(f"{batches} too few to trust the standard errors; run longer")
     length = report["batch_sweeps"] / run.sweeps_per_draw
     sizes = [value for name, value in report["ess"].items() if name != "sites" and isinstance(value, float)]
     if sizes:
-        needed = _BATCH_TIMES * run.log_prob.size / min(sizes)
+        draws = run._sums.sweeps // run.sweeps_per_draw * run.log_prob.shape[0]
+        needed = _BATCH_TIMES * draws / min(sizes)
         if length < needed:
             found.append(
                 f"batches of {length:.3g} draws are shorter than {_BATCH_TIMES} autocorrelation times "
@@ -165,7 +165,25 @@ def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
             )
     for name in ("hit_rate_z", "bounce_rate_z"):
         if abs(report[name]) > _SUSPICIOUS_Z:
-            found.append(f"{name} is {report[name]:.1f}: the clock does not keep its rate, which is a bug; report it")
+            what = "attempted flips (wall hits)" if name == "hit_rate_z" else "bounces"
+            found.append(
+                f"{name} is {report[name]:.1f}: {what} do not come at the rate that they must have on any target; this "
+                "is a bug of the sampler, and no result is to be trusted; please report it"
+            )
+    return found
+
+
+def _r_hats(rhat: dict[str, Any], chains: int) -> list[str]:
+    """Return sentences about traces on which chains, or the halves of a single one, do not agree."""
+    who, found = "chains" if chains > 1 else "the two halves of the chain", []
+    for name, value in rhat.items():
+        what = name.replace("_", " ")
+        if name in ("sites", "median_site") or not isinstance(value, float) or not value > 1.01:
+            continue
+        if value == np.inf:
+            found.append(f"{who} disagree: each is stuck at a value of its own ({what}); R-hat is infinite")
+        else:
+            found.append(f"{who} disagree: R-hat of {what} is {value:.4g} (want below 1.01)")
     return found
 
 
@@ -185,7 +203,7 @@ def _constant_sites(labels: Sequence[Hashable], frozen: NDArray[np.intp], consta
 
 def _named(labels: Sequence[Hashable], sites: NDArray[np.intp]) -> str:
     """Return what the first few of some sites are called."""
-    names = [f"{labels[i]!s:.24}" for i in sites[:_NAMED]]
+    names = [short_label(labels[i]) for i in sites[:_NAMED]]
     return ", ".join(names) + (", ..." if sites.size > _NAMED else "")
 
 

@@ -22,6 +22,8 @@ from bouncy.results.run import Run
 if TYPE_CHECKING:
     import xarray
 
+    from bouncy.results.summary import Summary
+
 Array = NDArray[np.float64]
 
 
@@ -273,10 +275,10 @@ class PathRun(Run):
         still: NDArray[np.bool_] = (extremes[:, 0] == extremes[:, 1]).all(axis=0) & (self.flips_per_site == 0)
         return still
 
-    def _summary(self) -> str:
-        from bouncy.results.path_summary import path_summary_text
+    def _summary(self) -> Summary:
+        from bouncy.results.path_summary import path_summary
 
-        return path_summary_text(self)
+        return path_summary(self)
 
     def _to_arviz(self) -> xarray.DataTree:
         from bouncy.results.arviz import to_datatree

@@ -20,6 +20,8 @@ from bouncy.targets.contract import TargetError
 if TYPE_CHECKING:
     import xarray
 
+    from bouncy.results.summary import Summary
+
 
 class Run(ABC):
     """Chains of a sampler on a target, and what they found: what runs on all kinds of targets have in common.
@@ -80,8 +82,8 @@ class Run(ABC):
         """Return the diagnostics."""
 
     @abstractmethod
-    def _summary(self) -> str:
-        """Return a table that a person can read."""
+    def _summary(self) -> Summary:
+        """Return the table of estimates and diagnostics."""
 
     @abstractmethod
     def _to_arviz(self) -> xarray.DataTree:
@@ -219,9 +221,9 @@ class Run(ABC):
     def diagnostics(self) -> dict[str, Any]:
         return self._diagnose()
 
-    def summary(self) -> None:
-        """Print a table of means, error bars and diagnostics."""
-        print(self._summary())
+    def summary(self) -> Summary:
+        """Return means, error bars and diagnostics as a table: `print` it, or use its `to_frame` or `to_dict`."""
+        return self._summary()
 
     def to_arviz(self) -> xarray.DataTree:
         """Return the draws as a tree of labelled arrays in the layout of ArviZ; needs the extra `arviz`."""

@@ -13,7 +13,7 @@ from bouncy.results import moments
 from bouncy.results.batches import Estimate
 from bouncy.results.diagnostics import Rates, diagnose, disagreements, warnings_of
 from bouncy.results.run import Run
-from bouncy.results.summary import summary_text
+from bouncy.results.summary import Summary, spin_summary
 
 if TYPE_CHECKING:
     import xarray
@@ -116,8 +116,8 @@ class SpinRun(Run):
         report["warnings"] += disagreements(moments.disagreement(self._sums))
         return report
 
-    def _summary(self) -> str:
-        return summary_text(self)
+    def _summary(self) -> Summary:
+        return spin_summary(self)
 
     def _to_arviz(self) -> xarray.DataTree:
         from bouncy.results.arviz import to_datatree
