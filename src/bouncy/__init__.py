@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian
     from bouncy.piecewise.targets.spike_slab import SpikeSlab
     from bouncy.piecewise.targets.truncated_gaussian import TruncatedGaussian
+    from bouncy.results._layout import RunFileError
     from bouncy.results.inclusion import InclusionTable
     from bouncy.results.paths import PathRun
     from bouncy.results.run import Run
     from bouncy.results.spins import SpinRun
+    from bouncy.results.summary import Summary
     from bouncy.run.within import Within
     from bouncy.samplers.bps import BPS
     from bouncy.samplers.contract import NotErgodicWarning, Sampler
@@ -55,10 +57,12 @@ __all__ = [
     "PiecewiseTarget",
     "Polynomial",
     "Run",
+    "RunFileError",
     "Sampler",
     "SlowTargetWarning",
     "SpikeSlab",
     "SpinRun",
+    "Summary",
     "Target",
     "TargetError",
     "TruncatedGaussian",
@@ -93,10 +97,12 @@ _HOME = {
     "Polynomial": "bouncy.targets.polynomial",
     "RBM": "bouncy.targets.rbm",
     "Run": "bouncy.results.run",
+    "RunFileError": "bouncy.results._layout",
     "Sampler": "bouncy.samplers.contract",
     "SlowTargetWarning": "bouncy.targets._functions",
     "SpikeSlab": "bouncy.piecewise.targets.spike_slab",
     "SpinRun": "bouncy.results.spins",
+    "Summary": "bouncy.results.summary",
     "Target": "bouncy.targets.contract",
     "TargetError": "bouncy.targets.contract",
     "TruncatedGaussian": "bouncy.piecewise.targets.truncated_gaussian",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from functools import cached_property
@@ -228,6 +229,58 @@ class Run(ABC):
     def to_arviz(self) -> xarray.DataTree:
         """Return the draws as a tree of labelled arrays in the layout of ArviZ; needs the extra `arviz`."""
         return self._to_arviz()
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Write the run to a file that `bouncy.Run.load` and every reader of ArviZ's layout understand.
+
+        Parameters
+        ----------
+        path : path
+            Ends in `.nc` (NetCDF4, one file) or `.zarr` (a directory, zarr format 3). Needs the extra `storage`.
+        overwrite : bool
+            Replace what is there.
+
+        Notes
+        -----
+        It is written whole or not at all. Labels that are neither numbers, text nor tuples of them are saved as text.
+        """
+        from bouncy.results.saving import save_run
+
+        save_run(self, path, overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], target: Any = None) -> Self:
+        """Read a run that was saved: it has all results, bit by bit, but its chains cannot go on.
+
+        Parameters
+        ----------
+        path : path
+            What `save` wrote, `.nc` or `.zarr`. Nothing in it is ever executed.
+        target : Target, PiecewiseTarget or Within, optional
+            What was sampled, which is checked. Without it `run.target` has its size, labels and name alone.
+
+        Raises
+        ------
+        RunFileError
+            If the file is no saved run, or is damaged.
+
+        Examples
+        --------
+        >>> import bouncy, pathlib, tempfile
+        >>> run = bouncy.sample(bouncy.MRF.random(3, seed=0), draws=100, seed=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "run.zarr")
+        ...     run.save(path)
+        ...     again = bouncy.Run.load(path)
+        >>> bool((again.mean == run.mean).all())
+        True
+        """
+        from bouncy.results.saving import load_run
+
+        run = load_run(path, target)
+        if not isinstance(run, cls):
+            raise TypeError(f"{path} holds a {type(run).__name__}, not a {cls.__name__}; use bouncy.Run.load")
+        return run
 
     def __copy__(self) -> Self:
         """Return an independent run: two that shared their chains could not both be extended."""
