@@ -13,9 +13,7 @@ from bouncy.piecewise.samplers import names as path_samplers
 from bouncy.results._unpacking import _sampler
 from bouncy.results.describe import described_sampler
 from bouncy.samplers import names as spin_samplers
-
-sys.path.insert(0, os.path.dirname(__file__))
-from saved_runs import TARGETS, everything, run_of
+from results.saved_runs import TARGETS, everything, run_of
 
 xarray = pytest.importorskip("xarray")
 pytest.importorskip("h5netcdf")

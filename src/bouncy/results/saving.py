@@ -55,8 +55,10 @@ def load_run(path: str | os.PathLike[str], target: Any) -> Run:
         raise FileNotFoundError(f"there is no {place}")
     try:
         run = unpack(*_read(chosen, place))
+    except RunFileError as error:
+        raise RunFileError(f"cannot load {place}: {error}") from None
     except Exception as error:  # whatever a file that was made up may lead to
-        raise RunFileError(f"cannot load {place}: {error}") from error
+        raise RunFileError(f"cannot load {place}: it is damaged ({type(error).__name__}: {error})") from error
     if target is not None:
         give_target(run, target)
     return run
@@ -103,8 +105,8 @@ def _is_ours(member: Member) -> bool:
 
 def _check_names(where: str, found: set[str], expected: set[str]) -> None:
     if found != expected:
-        missing, extra = sorted(expected - found), sorted(found - expected)
-        told = [f"no {missing[0]!r}"] * bool(missing) + [f"an unexpected {extra[0]!r:.60}"] * bool(extra)
+        told = [f"no {name!r}" for name in sorted(expected - found)[:1]]
+        told += [f"an unexpected {name!r:.60}" for name in sorted(found - expected)[:1]]
         raise RunFileError(f"{where} has {' and '.join(told)}")
 
 
