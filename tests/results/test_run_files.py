@@ -429,7 +429,6 @@ def test_members_of_a_directory_are_counted(zarr):
         (lambda header: header.update(seed=-1.5), "seed = -1.5"),
         (lambda header: header.update(seed={"entropy": [], "other": 1}), "cannot load"),
         (lambda header: header.pop("sweep_time"), "sweep_time = None"),
-        (lambda header: header.update(numbers=[0]), "1 numbers for 2 chains"),
         (lambda header: header["sampler"].update({"class": "os.system"}), "a sampler 'os.system'"),
         (
             lambda header: header["sampler"].update(settings={"augmentation": "gaussian", "refreshment": -1.0}),

@@ -10,6 +10,7 @@ import pytest
 
 import bouncy
 from bouncy.piecewise.samplers import names as path_samplers
+from bouncy.results._packing import pack
 from bouncy.results._unpacking import _sampler
 from bouncy.results.describe import described_sampler
 from bouncy.samplers import names as spin_samplers
@@ -233,6 +234,17 @@ def test_how_a_run_ended_comes_back(path):
     assert (again.stopped_by, again.completed, again.trace_spacing) == ("interrupt", False, 1)
     assert again.summary().to_dict()["stopped_by"] == "interrupt"
     assert again.to_arviz().attrs["completed"] == 0
+
+
+def test_headers_stay_small():
+    """Catches a header that grows with the number of chains or sites: an attribute of HDF5 holds 64 kB."""
+    sizes = []
+    for chains, d in ((1, 2), (60, 40)):
+        target = bouncy.MRF(np.zeros((d, d)), 0.1)
+        target.labels = [f"a long label of site number {i}" for i in range(d)]
+        header, _ = pack(bouncy.sample(target, chains=chains, draws=1, warmup=0, pairs="none", seed=0))
+        sizes.append(len(json.dumps(header)))
+    assert abs(sizes[1] - sizes[0]) < 100
 
 
 def test_labels_that_cannot_be_told_apart(path):

@@ -72,13 +72,16 @@ def layout(header: dict[str, Any]) -> dict[str, Member]:
 
 
 def _common(sizes: dict[str, int]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the arrays that all recorders have."""
+    """Return the arrays that all recorders and chains have."""
     c, d, slots = sizes["chains"], sizes["d"], sizes["slots"]
     return {
         "mean": ("<f8", (c, slots, d)),
         "events": ("<f8", (c, slots, 4)),
         "flips": ("<i8", (c, d)),
         "tally": ("<i8", (c, sizes["tally"])),
+        "number": ("<i8", (c,)),
+        "sweeps": ("<i8", (c,)),
+        "cpu_seconds": ("<f8", (c,)),
     }
 
 

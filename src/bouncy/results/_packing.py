@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bouncy.piecewise.products import AllProducts
 from bouncy.recorders.pairs import AllPairs, EdgePairs
-from bouncy.results.arviz import fingerprint_of, now, posterior_name
+from bouncy.results.arviz import fingerprint_of, now, posterior_name, target_text
 from bouncy.results.describe import described_sampler, described_seed, plain, plain_label, versions
 from bouncy.results.paths import PathRun
 from bouncy.results.run import Run
@@ -21,8 +21,6 @@ FORMAT = "bouncy run"
 VERSION = 1
 # What a run may know of itself beside its results.
 FACTS = ("stopped_by", "completed", "trace_spacing", "duration")
-# Text of a target that a file keeps.
-_TEXT = 4000
 
 
 def pack(run: Run) -> tuple[dict[str, Any], Arrays]:
@@ -32,8 +30,12 @@ def pack(run: Run) -> tuple[dict[str, Any], Arrays]:
     arrays["labels"] = np.frombuffer(_labels(run), np.uint8)
     if run._keep == "path":
         arrays |= _flights(run)
-    origin = getattr(run, "_origin", {"created_at": now(), "versions": versions()})
     chains = run._chains
+    # What there is of each chain is no part of the header, which must stay small.
+    arrays["number"] = np.array([chain.number for chain in chains], np.int64)
+    arrays["sweeps"] = np.array([chain.sweeps for chain in chains], np.int64)
+    arrays["cpu_seconds"] = np.array([chain.cpu_seconds for chain in chains])
+    origin = getattr(run, "_origin", {"created_at": now(), "versions": versions()})
     variable = "x" if paths else "s"
     header = {
         "format": FORMAT,
@@ -53,9 +55,6 @@ def pack(run: Run) -> tuple[dict[str, Any], Arrays]:
         "target": _target(run.target),
         "sweep_time": float(chains[0].sweep_time),
         "rates": plain(getattr(chains[0], "rates", None)),
-        "numbers": [chain.number for chain in chains],
-        "sweeps": [chain.sweeps for chain in chains],
-        "cpu_seconds": [float(chain.cpu_seconds) for chain in chains],
         "warmup_seconds": float(run._warmup_seconds),
         "facts": {name: plain(getattr(run, name)) for name in FACTS if hasattr(run, name)},
         **origin,
@@ -82,7 +81,7 @@ def _target(target: Any) -> dict[str, Any]:
     """Return what a file knows of a target."""
     shape = getattr(target, "shape", None)
     sides = list(shape) if isinstance(shape, tuple) and all(isinstance(side, int) for side in shape) else None
-    return {"text": f"{target!r:.{_TEXT}}", "shape": sides, "fingerprint": fingerprint_of(target)}
+    return {"text": target_text(target), "shape": sides, "fingerprint": fingerprint_of(target)}
 
 
 def _labels(run: Run) -> bytes:

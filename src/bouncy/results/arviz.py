@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from bouncy.results.run import Run
 
+_TEXT = 4000
+
 
 def to_datatree(run: Run, name: str, statistics: dict[str, NDArray[np.float64]]) -> xarray.DataTree:
     """Return a tree with groups `posterior` and `sample_stats`, which say how they came about.
@@ -63,7 +65,7 @@ def described(run: Run) -> dict[str, Any]:
         "sampler": sampler["name"],
         "sampler_class": sampler["class"],
         "sampler_settings": json.dumps(sampler["settings"]),
-        "target": repr(target),
+        "target": target_text(target),
         "target_fingerprint": fingerprint_of(target),
         "warmup": run.warmup,
         "thin": run.thin,
@@ -72,6 +74,11 @@ def described(run: Run) -> dict[str, Any]:
     }
     # Not every format knows true and false.
     return attributes | {key: int(value) if isinstance(value, bool) else value for key, value in ending(run).items()}
+
+
+def target_text(target: Any) -> str:
+    """Return what a target calls itself, cut to what an attribute of a file can hold."""
+    return f"{target!r:.{_TEXT}}"
 
 
 def fingerprint_of(target: Any) -> str:
