@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import warnings
@@ -230,12 +229,6 @@ class InFile(Column):
             raise
         self.written += n
         self.checksum = zlib.crc32(block.data, self.checksum)
-
-    def sync(self) -> None:
-        """Write what can be written, and make it survive a crash of the machine."""
-        self.flush()
-        with open(self.path, "r+b") as file:
-            os.fsync(file.fileno())
 
     def cut(self, n: int) -> None:
         for k, parts in enumerate(self._waiting):
