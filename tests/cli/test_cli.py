@@ -161,6 +161,27 @@ def test_a_request_to_terminate_does_what_ctrl_c_would(invoke, failing):
     assert invoke("fail").stdout == "[<Signals.SIGINT: 2>]\n"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no masks of signals")
+def test_a_process_in_the_background_hears_requests_to_terminate(invoke, failing):
+    """Catches a job of a batch system, deaf to Ctrl-C, that samplers cannot interrupt, or that now hears Ctrl-C."""
+
+    def work():
+        signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler  # what samplers look for
+        click.echo("deaf")
+        signal.raise_signal(signal.SIGTERM)
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        failing(work)
+        result = invoke("fail")
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (result.exit_code, result.stdout) == (143, "deaf\n")
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 def test_the_same_request_passed_on_twice_is_one(invoke, failing):
     """Catches `timeout`, which signals a process and its group, losing results that are being written."""
 

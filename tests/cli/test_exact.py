@@ -52,7 +52,7 @@ def test_what_is_too_large_is_refused_with_advice(invoke, place):
         ([], 1, "pass --vartype SPIN (-1/+1) or --vartype BINARY (0/1)"),
         (["--vartype", "SPN"], 2, "'SPN' is not one of 'SPIN', 'BINARY'. Did you mean 'SPIN'?"),
         (["--vartype", "SPIN", "--format", "jsn"], 2, "Did you mean 'json'?"),
-        (["--vartype", "SPIN", "--temperature", "0"], 1, "temperature must be a finite number > 0"),
+        (["--vartype", "SPIN", "--temperature", "0"], 2, "expected a number above 0, got 0"),
         (["--vartype", "SPIN"], 0, "log Z = 1.820075192"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -11,7 +12,9 @@ from bouncy.cli._suggestions import did_you_mean
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
+# The heading of options that have no other, and how many options need no headings.
 _REST = "Options"
+_FEW = 8
 
 
 class Option(click.Option):
@@ -23,17 +26,23 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """A command whose help text has its options under headings."""
+    """A command whose help text has its options under headings, if there are many."""
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        shown = [parameter for parameter in self.get_params(context) if isinstance(parameter, click.Option)]
+        few = len(shown) <= _FEW
         sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(context):
-            row = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
+        for parameter in sorted(shown, key=lambda parameter: _section(parameter) == _REST):
+            row = parameter.get_help_record(context)
             if row is not None:
-                sections.setdefault(getattr(parameter, "section", _REST), []).append(row)
+                sections.setdefault(_REST if few else _section(parameter), []).append(row)
         for title, rows in sections.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+
+def _section(parameter: click.Parameter) -> str:
+    return getattr(parameter, "section", _REST)
 
 
 def option(*declarations: str, section: str = _REST, **settings: Any) -> Callable[[Decorated], Decorated]:
@@ -54,6 +63,28 @@ def one_of(known: Callable[[], Iterable[str]]) -> dict[str, Any]:
         return [word for word in known() if word.startswith(incomplete)]
 
     return {"callback": check, "shell_complete": complete}
+
+
+def at_least(minimum: int) -> dict[str, Any]:
+    """Return the settings of an option that is an integer of some size."""
+
+    def check(context: click.Context, parameter: click.Parameter, value: int | None) -> int | None:
+        if value is not None and value < minimum:
+            raise click.BadParameter(f"expected an integer >= {minimum}, got {value}")
+        return value
+
+    return {"type": int, "callback": check}
+
+
+def positive() -> dict[str, Any]:
+    """Return the settings of an option that is a number above zero."""
+
+    def check(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+        if value is not None and not 0.0 < value < math.inf:
+            raise click.BadParameter(f"expected a number above 0, got {value:g}")
+        return value
+
+    return {"type": float, "callback": check}
 
 
 def words(*choices: str) -> dict[str, Any]:
@@ -79,8 +110,23 @@ def applied(*decorators: Callable[[Decorated], Decorated]) -> Callable[[Decorate
     return decorate
 
 
-json_option = option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-force_option = option("--force", is_flag=True, help="Replace a file that exists.")
+_OUTPUT, _ENDING = "Output", "When to stop"
+json_option = option("--json", "as_json", section=_OUTPUT, is_flag=True, help="Print a JSON object instead of a table.")
+force_option = option("--force", section=_OUTPUT, is_flag=True, help="Replace what exists.")
+progress_option = option("--progress/--no-progress", section=_OUTPUT, default=None,
+                         help="Show a progress bar; by default on a terminal.")  # fmt: skip
+out_option = option("--out", section=_OUTPUT, type=click.Path(), metavar="RUN.nc",
+                    help="Save the run, as NetCDF (.nc) or zarr (.zarr).")  # fmt: skip
+threads_option = option("--threads", section="Sampling", metavar="N", **at_least(1),
+                        help="As many as cores by default. Changes the speed, never the result.")  # fmt: skip
+ending_options = applied(
+    option("--draws", section=_ENDING, metavar="N", help="After N draws per chain.", **at_least(1)),
+    option("--seconds", section=_ENDING, metavar="T", help="After T seconds of CPU time per chain.", **positive()),
+    option("--until-se", section=_ENDING, metavar="SE", **positive(),
+           help="When all means have a standard error below SE."),
+)  # fmt: skip
+
+run_argument = click.argument("run", type=click.Path(exists=True))
 
 MODEL = "Model"
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False))
@@ -94,7 +140,7 @@ reading_options = applied(
     ),
     option("--vartype", section=MODEL, help="coo: what the variables are, if the file does not say.",
            **words("SPIN", "BINARY")),
-    option("--temperature", type=float, section=MODEL, help="coo: p ~ exp(-E / temperature).  [default: 1]"),
+    option("--temperature", metavar="T", **positive(), section=MODEL, help="coo: p ~ exp(-E / T); 1 by default."),
     option("--evidence", type=click.Path(exists=True, dir_okay=False), section=MODEL,
            help="uai: file of observed variables."),
 )  # fmt: skip

@@ -1,66 +1,70 @@
-"""How a command ends that is told to: Ctrl-C and the request to terminate are heard once, and obeyed at once after."""
+"""How a command ends that is told to: a request to terminate does what Ctrl-C does, and has an exit code of its own."""
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
-# A terminal, a wrapper and `timeout` may each pass on the same request: what comes this soon after is no second one.
+# `timeout` and batch systems signal a process and its group: what comes this soon after is the same request again.
 _ECHO_SECONDS = 0.5
-_NAMES = ("SIGINT", "SIGTERM")
 
 
 class Requests:
-    """What a process was asked to do: the first request interrupts, as Ctrl-C does in Python; a second one ends it.
+    """Requests to terminate, each of which becomes an interruption.
 
     Attributes
     ----------
     exit_code : int
-        What to exit with after an interruption: 128 and the number of the signal, 130 if there was none.
+        What to exit with after an interruption: 143 if it was a request to terminate, 130 if it was Ctrl-C.
     """
 
     def __init__(self) -> None:
         self.exit_code = 128 + signal.SIGINT
-        self._first: float | None = None
+        self._last = float("-inf")
 
     def hear(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal."""
+        """Do what Ctrl-C does at this moment: a sampler that waits for it has a handler of its own."""
         now = time.monotonic()
-        if self._first is None:
-            self._first, self.exit_code = now, 128 + number
-            self._interrupt(frame)
-        elif now - self._first > _ECHO_SECONDS:
-            os.write(2, b"\nEnded at once, as asked a second time.\n")
-            os._exit(128 + number)
-
-    def _interrupt(self, frame: FrameType | None) -> None:
-        """Do what Ctrl-C does at this moment: a sampler may have replaced the handler by one of its own."""
+        if now - self._last < _ECHO_SECONDS:
+            return
+        self._last, self.exit_code = now, 128 + number
         handler = signal.getsignal(signal.SIGINT)
-        if callable(handler) and handler != self.hear:
-            handler(signal.SIGINT, frame)
-        else:
-            raise KeyboardInterrupt
+        (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
 
 
 @contextmanager
 def requests_heard() -> Iterator[Requests]:
-    """Hear requests to stop meanwhile. A process that was started deaf to one of them stays so."""
+    """Hear requests to terminate meanwhile, unless the process was started deaf to them."""
     requests = Requests()
-    before: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        numbers = [getattr(signal, name) for name in _NAMES]
-        before = {number: signal.getsignal(number) for number in numbers}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:
-            signal.signal(number, requests.hear)
-    try:
+    main_thread = threading.current_thread() is threading.main_thread()
+    if not main_thread or signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
         yield requests
+        return
+    with _interruptible():
+        before = signal.signal(signal.SIGTERM, requests.hear)
+        try:
+            yield requests
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let samplers wait for Ctrl-C where a shell started the process in the background, deaf to it.
+
+    Then it is still not heard, because it is blocked, but a request to terminate can take its place.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # forgets what was blocked
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)

@@ -27,7 +27,12 @@ Examples:
 @click.command(cls=Command, short_help="Write a model in another format.", epilog=_EPILOG)
 @model_argument
 @click.argument("out", type=click.Path())
-@option("--renumber", is_flag=True, help="Number the sites of coo and uai files where labels cannot be kept.")
+@option(
+    "--renumber",
+    section="Output",
+    is_flag=True,
+    help="Number the sites of coo and uai files where labels cannot be kept.",
+)
 @force_option
 @reading_options
 def command(model: str, out: str, renumber: bool, force: bool, **reading: Any) -> None:

@@ -25,7 +25,7 @@ Examples:
 
 @click.command(cls=Command, short_help="Compute exact means of a small model.", epilog=_EPILOG)
 @model_argument
-@option("--pairs", is_flag=True, help="Print the means of all pairs too.")
+@option("--pairs", section="Output", is_flag=True, help="Print the means of all pairs too.")
 @json_option
 @reading_options
 def command(model: str, pairs: bool, as_json: bool, **reading: Any) -> None:

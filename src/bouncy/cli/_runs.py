@@ -1,0 +1,90 @@
+"""What commands do with a run: check where it will go, save it, show it, and say how it ended."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bouncy.cli._checkpoints import remember, stamp
+from bouncy.cli._places import check_extra, check_place, check_suffix
+from bouncy.cli._printing import print_json
+from bouncy.cli._wording import one_line
+
+if TYPE_CHECKING:
+    from bouncy.results.run import Run
+
+# What writes a run, by the suffix of its file.
+_NEEDED = {".nc": ("xarray", "h5netcdf"), ".zarr": ("xarray", "zarr")}
+_EXTRA = "arviz"
+
+
+def check_out(out: str | None, force: bool) -> None:
+    """Raise unless a run could be saved at `out`, if that is asked for."""
+    if out is None:
+        return
+    suffix = check_suffix(out, _NEEDED)
+    check_extra(out, _NEEDED[suffix], _EXTRA)
+    check_place(out, force, directory=suffix == ".zarr")
+
+
+def finish(
+    context: click.Context, run: Run, *, out: str | None, force: bool, as_json: bool, checkpoint: str | None
+) -> None:
+    """Save a run, show it, and exit as it ended. What cannot be saved is shown all the same."""
+    problem = _save(run, out, force, checkpoint)
+    saved = out if problem is None else None
+    if as_json:
+        show_json(run, out=_absolute(saved), checkpoint=_absolute(checkpoint))
+    else:
+        click.echo(str(run.summary()))
+    if saved is not None:
+        click.echo(f"Saved to {saved}.", err=True)
+    if not run.completed:
+        click.echo(_interruption(checkpoint), err=True)
+    if problem is not None:
+        raise click.ClickException(_lost(out, problem, checkpoint)) from problem
+    if not run.completed:
+        context.exit(context.obj.exit_code)
+
+
+def load_run(path: str) -> Run:
+    """Read a run from a file, or from the directory of a checkpoint."""
+    import bouncy
+
+    return bouncy.Run.load(path)
+
+
+def show_json(run: Run, **more: Any) -> None:
+    """Print the summary of a run for scripts."""
+    print_json({**run.summary().to_dict(), **more})
+
+
+def _absolute(path: str | None) -> str | None:
+    return None if path is None else os.path.abspath(path)
+
+
+def _save(run: Run, out: str | None, force: bool, checkpoint: str | None) -> Exception | None:
+    """Save a run, and return what that failed with."""
+    if out is None:
+        return None
+    try:
+        run.save(out, overwrite=force)
+        if checkpoint is not None:
+            remember(checkpoint, out=_absolute(out), written=stamp(out))
+    except Exception as error:
+        return error
+    return None
+
+
+def _interruption(checkpoint: str | None) -> str:
+    text = "Interrupted: this is what the run had found by then."
+    return text if checkpoint is None else f"{text} To go on: bouncy resume {checkpoint}"
+
+
+def _lost(out: str | None, problem: Exception, checkpoint: str | None) -> str:
+    text = f"the run could not be saved to {out}: {one_line(problem)}"
+    if checkpoint is None:
+        return text
+    return f"{text}. Nothing is lost: {checkpoint} has all of it, and bouncy resume {checkpoint} --out FILE saves it"
