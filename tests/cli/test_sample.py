@@ -1,4 +1,4 @@
-"""`bouncy sample` and `bouncy resume`: the results of the functions, checks before the work, and nothing lost after it."""
+"""`bouncy sample` and `bouncy resume`: results of the functions, checks before the work, and nothing lost after it."""
 
 import json
 import warnings
@@ -179,8 +179,10 @@ def test_a_checkpoint_from_python_needs_its_model(invoke, small):
     bouncy.sample(small, "metropolis", chains=2, draws=50, seed=0, checkpoint="work", progress=False)
     result = invoke("resume", "work", "--draws", 60)
     assert result.exit_code == 1
-    assert result.stderr == "Error: work holds no model; name its file: bouncy resume work MODEL\n"
+    assert result.stderr.startswith("Error: work holds no model; pass its file, as in `bouncy resume work MODEL`, or ")
     assert invoke("resume", "work", "small.json", "--draws", 60).exit_code == 0
+    bouncy.save_model(small, "work/model.npz")
+    assert invoke("resume", "work", "--draws", 70).exit_code == 0
 
 
 def test_another_model_is_refused(invoke, small, place):

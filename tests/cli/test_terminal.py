@@ -38,7 +38,7 @@ def test_ctrl_c_gives_what_there_is_and_resume_the_rest(folder):
     """Catches Ctrl-C that waits, loses what was found or does not say how to go on, and a resumed run that differs."""
     command = _command("sample", "model.npz", *ENDLESS, "--checkpoint", "work", "--every", 0.1, "--out", "run.nc")
     with Terminal(command, cwd=folder) as terminal:
-        terminal.wait_for("sweep/s")
+        terminal.wait_for("sampling, chain")
         terminal.press("\x03")
         assert terminal.wait() == 130, terminal.output
     shown = terminal.output.rpartition("\r")[2]

@@ -39,7 +39,9 @@ def check_new(directory: str, force: bool) -> None:
         raise click.ClickException(f"{directory} holds other files; choose a new directory for checkpoints")
 
 
-def begin(directory: str, target: Target, *, out: str | None, model: str, reading: dict[str, Any]) -> None:
+def begin(
+    directory: str, target: Target, *, out: str | None, model: str, reading: dict[str, Any], every: float
+) -> None:
     """Make a directory with what resuming needs beside the checkpoint; what is left of an old one goes."""
     folder = Path(directory)
     folder.mkdir(exist_ok=True)
@@ -47,7 +49,7 @@ def begin(directory: str, target: Target, *, out: str | None, model: str, readin
     _keep_model(directory, target)
     paths = {name: os.path.abspath(value) if name == "evidence" else value for name, value in reading.items()}
     source = {"path": os.path.abspath(model), "reading": paths}
-    remember(directory, out=None if out is None else os.path.abspath(out), written=None, model=source)
+    remember(directory, out=None if out is None else os.path.abspath(out), written=None, model=source, every=every)
 
 
 def _clear(folder: Path) -> None:
@@ -82,13 +84,17 @@ def kept_model(directory: str) -> Any:
             return bouncy.load_model(path)
     source = recall(directory).get("model")
     if source is None:
-        raise click.ClickException(f"{directory} holds no model; name its file: bouncy resume {directory} MODEL")
+        place = os.path.join(directory, _MODELS[0])
+        raise click.ClickException(
+            f"{directory} holds no model; pass its file, as in `bouncy resume {directory} MODEL`, or keep it there with "
+            f"bouncy.save_model(target, {place!r})"
+        )
     return bouncy.load_model(source["path"], **source["reading"])
 
 
 def remember(directory: str, **facts: Any) -> None:
     """Add facts to what is known about the command, whole or not at all."""
-    from bouncy.formats.files._writing import written
+    from bouncy._writing import written
 
     content = {**recall(directory), **facts}
     with written(os.path.join(directory, _COMMAND), overwrite=True) as file:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from bouncy.cli._checkpoints import remember, stamp
+from bouncy.cli._checkpoints import kept_model, remember, stamp
 from bouncy.cli._places import check_extra, check_place, check_suffix
 from bouncy.cli._printing import print_json
 from bouncy.cli._wording import one_line
 
 if TYPE_CHECKING:
     from bouncy.results.run import Run
+    from bouncy.run.checkpoint import Checkpoint
 
 # What writes a run, by the suffix of its file.
-_NEEDED = {".nc": ("xarray", "h5netcdf"), ".zarr": ("xarray", "zarr")}
-_EXTRA = "arviz"
+_NEEDED = {".nc": ("xarray", "h5netcdf", "h5py"), ".zarr": ("xarray", "zarr")}
+_EXTRA = "storage"
 
 
 def check_out(out: str | None, force: bool) -> None:
@@ -27,6 +32,16 @@ def check_out(out: str | None, force: bool) -> None:
     suffix = check_suffix(out, _NEEDED)
     check_extra(out, _NEEDED[suffix], _EXTRA)
     check_place(out, force, directory=suffix == ".zarr")
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Leave it to `finish` to say that a run was interrupted."""
+    import bouncy
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bouncy.InterruptedWarning)
+        yield
 
 
 def finish(
@@ -53,7 +68,37 @@ def load_run(path: str) -> Run:
     """Read a run from a file, or from the directory of a checkpoint."""
     import bouncy
 
+    if os.path.isdir(path) and os.path.splitext(path.rstrip(os.sep))[1].lower() not in _NEEDED:
+        return _as_checkpointed(path)
     return bouncy.Run.load(path)
+
+
+class _Onlooker:
+    """Stands for a checkpoint that is read but not written, so that it does not matter if a run has it open."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def follow(self, generation: int, rows: Any) -> None:
+        """Do nothing: there will be no further generation from here."""
+
+
+def _as_checkpointed(directory: str) -> Run:
+    """Return a run as its last checkpoint has it."""
+    from bouncy._sample import _new_run
+    from bouncy.results.resuming import restored
+    from bouncy.run.checkpoint import read
+
+    target, onlooker = kept_model(directory), cast("Checkpoint", _Onlooker(Path(directory)))
+    family, growth, _, options = read(
+        directory, lambda header, arrays: restored(onlooker, target, None, None, header, arrays)
+    )
+    if not growth.drawn:
+        raise click.ClickException(f"{directory}: nothing is recorded yet, the run is in its warm-up")
+    run = _new_run(target, family, growth, {**options, "threads": None, "executor": None, "progress": False})
+    stopped_by = options["stopped_by"]
+    run.stopped_by = "interrupt" if stopped_by == "nothing" else stopped_by
+    return run
 
 
 def show_json(run: Run, **more: Any) -> None:

@@ -51,13 +51,16 @@ def command(run: str, kind: str, out: str, what: str | None, force: bool) -> Non
 
     RUN is a file that `bouncy sample --out` or `run.save` wrote, .nc or .zarr, or the directory of a checkpoint.
     """
-    check_suffix(out, _SUFFIXES)
+    from bouncy._writing import written
+
+    suffix = check_suffix(out, _SUFFIXES)
     check_extra(out, ["matplotlib"], "plots")
     check_place(out, force)
     draw = _drawing(kind, what)
     _use_no_window()
     figure = draw(load_run(run))
-    figure.savefig(out, dpi=_DPI)
+    with written(out, overwrite=force) as file:
+        figure.savefig(file, format=suffix[1:], dpi=_DPI)
     click.echo(f"Drawn to {out}.", err=True)
 
 

@@ -20,8 +20,10 @@ from bouncy.cli._options import (
     reading_options,
     threads_option,
 )
-from bouncy.cli._runs import check_out, finish
+from bouncy.cli._runs import check_out, finish, interruptible
 
+# Seconds between checkpoints of a run that was begun in Python.
+_EVERY = 30.0
 _EPILOG = """\b
 Examples:
   bouncy resume work
@@ -68,5 +70,7 @@ def command(
     force = force or (out == known.get("out") and out is not None and stamp(out) == known.get("written"))
     check_out(out, force)
     target = kept_model(checkpoint) if model is None else load(model, reading)
-    run = bouncy.resume(checkpoint, target, **options)
+    every = options.pop("every") or known.get("every", _EVERY)
+    with interruptible():
+        run = bouncy.resume(checkpoint, target, every=every, **options)
     finish(context, run, out=out, force=force, as_json=as_json, checkpoint=checkpoint)

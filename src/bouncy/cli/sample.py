@@ -27,7 +27,7 @@ from bouncy.cli._options import (
     threads_option,
     words,
 )
-from bouncy.cli._runs import check_out, finish
+from bouncy.cli._runs import check_out, finish, interruptible
 
 _SAMPLING, _CHECKPOINTS = "Sampling", "Checkpoints"
 _SAMPLERS = (
@@ -100,6 +100,7 @@ def command(
         check_new(checkpoint, force)
     target = load(model, reading)
     if checkpoint is not None:
-        begin(checkpoint, target, out=out, model=model, reading=reading_settings(reading))
-    run = bouncy.sample(target, checkpoint=checkpoint, **options)
+        begin(checkpoint, target, out=out, model=model, reading=reading_settings(reading), every=options["every"])
+    with interruptible():
+        run = bouncy.sample(target, checkpoint=checkpoint, **options)
     finish(context, run, out=out, force=force, as_json=as_json, checkpoint=checkpoint)
