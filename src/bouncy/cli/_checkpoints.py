@@ -86,7 +86,7 @@ def kept_model(directory: str) -> Any:
     if source is None:
         place = os.path.join(directory, _MODELS[0])
         raise click.ClickException(
-            f"{directory} holds no model; pass its file, as in `bouncy resume {directory} MODEL`, or keep it there with "
+            f"{directory} holds no model; pass its file, as in `bouncy resume {directory} MODEL`, or keep it there: "
             f"bouncy.save_model(target, {place!r})"
         )
     return bouncy.load_model(source["path"], **source["reading"])

@@ -48,20 +48,25 @@ def finish(
     context: click.Context, run: Run, *, out: str | None, force: bool, as_json: bool, checkpoint: str | None
 ) -> None:
     """Save a run, show it, and exit as it ended. What cannot be saved is shown all the same."""
-    problem = _save(run, out, force, checkpoint)
-    saved = out if problem is None else None
+    recorded = run.log_prob.shape[1] > 0
+    problem = _save(run, out, force, checkpoint) if recorded else None
+    saved = out if recorded and problem is None else None
     if as_json:
         show_json(run, out=_absolute(saved), checkpoint=_absolute(checkpoint))
-    else:
+    elif recorded:
         click.echo(str(run.summary()))
     if saved is not None:
         click.echo(f"Saved to {saved}.", err=True)
     if not run.completed:
-        click.echo(_interruption(checkpoint), err=True)
+        click.echo(_interruption(recorded, checkpoint), err=True)
     if problem is not None:
         raise click.ClickException(_lost(out, problem, checkpoint)) from problem
     if not run.completed:
         context.exit(context.obj.exit_code)
+    if not recorded:
+        raise click.ClickException(
+            "the time was over before the warm-up was: give more --seconds or a shorter --warmup"
+        )
 
 
 def load_run(path: str) -> Run:
@@ -123,9 +128,9 @@ def _save(run: Run, out: str | None, force: bool, checkpoint: str | None) -> Exc
     return None
 
 
-def _interruption(checkpoint: str | None) -> str:
-    text = "Interrupted: this is what the run had found by then."
-    return text if checkpoint is None else f"{text} To go on: bouncy resume {checkpoint}"
+def _interruption(recorded: bool, checkpoint: str | None) -> str:
+    found = "this is what the run had found by then" if recorded else "the run was still in its warm-up"
+    return f"Interrupted: {found}." + ("" if checkpoint is None else f" To go on: bouncy resume {checkpoint}")
 
 
 def _lost(out: str | None, problem: Exception, checkpoint: str | None) -> str:
