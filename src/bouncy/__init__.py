@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bouncy._sample import NoFlipWarning, sample
+    from bouncy._sample import NoFlipWarning, resume, sample
     from bouncy.enumeration import Exact, exact, states
     from bouncy.formats.files import ModelFileError, load_model, save_model
     from bouncy.piecewise.contract import PiecewiseTarget
@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from bouncy.piecewise.targets.truncated_gaussian import TruncatedGaussian
     from bouncy.results.inclusion import InclusionTable
     from bouncy.results.paths import PathRun
-    from bouncy.results.run import Run
+    from bouncy.results.run import DisagreementWarning, InterruptedWarning, Run
     from bouncy.results.spins import SpinRun
+    from bouncy.run.checkpoint import CheckpointError, CheckpointWarning
+    from bouncy.run.progress import Progress
+    from bouncy.run.rows import SpillWarning
+    from bouncy.run.sent import WorkerError
     from bouncy.run.within import Within
     from bouncy.samplers.bps import BPS
     from bouncy.samplers.contract import NotErgodicWarning, Sampler
@@ -40,12 +44,16 @@ __all__ = [
     "MRF",
     "RBM",
     "BayesianLasso",
+    "CheckpointError",
+    "CheckpointWarning",
     "Custom",
+    "DisagreementWarning",
     "Exact",
     "FactorGraph",
     "Gaussian",
     "Gibbs",
     "InclusionTable",
+    "InterruptedWarning",
     "Metropolis",
     "MixedBinaryGaussian",
     "ModelFileError",
@@ -54,19 +62,23 @@ __all__ = [
     "PathRun",
     "PiecewiseTarget",
     "Polynomial",
+    "Progress",
     "Run",
     "Sampler",
     "SlowTargetWarning",
     "SpikeSlab",
+    "SpillWarning",
     "SpinRun",
     "Target",
     "TargetError",
     "TruncatedGaussian",
     "VariableSelection",
     "Within",
+    "WorkerError",
     "__version__",
     "exact",
     "load_model",
+    "resume",
     "sample",
     "save_model",
     "states",
@@ -75,13 +87,17 @@ __all__ = [
 _HOME = {
     "BPS": "bouncy.samplers.bps",
     "BayesianLasso": "bouncy.piecewise.targets.bayesian_lasso",
+    "CheckpointError": "bouncy.run.checkpoint",
+    "CheckpointWarning": "bouncy.run.checkpoint",
     "Custom": "bouncy.targets.custom",
+    "DisagreementWarning": "bouncy.results.run",
     "Exact": "bouncy.enumeration",
     "FactorGraph": "bouncy.targets.factor_graph",
     "Gaussian": "bouncy.piecewise.targets.gaussian",
     "Gibbs": "bouncy.samplers.gibbs",
     "HMC": "bouncy.samplers.hmc",
     "InclusionTable": "bouncy.results.inclusion",
+    "InterruptedWarning": "bouncy.results.run",
     "MRF": "bouncy.targets.mrf",
     "Metropolis": "bouncy.samplers.metropolis",
     "MixedBinaryGaussian": "bouncy.piecewise.targets.mixed_binary_gaussian",
@@ -91,19 +107,23 @@ _HOME = {
     "PathRun": "bouncy.results.paths",
     "PiecewiseTarget": "bouncy.piecewise.contract",
     "Polynomial": "bouncy.targets.polynomial",
+    "Progress": "bouncy.run.progress",
     "RBM": "bouncy.targets.rbm",
     "Run": "bouncy.results.run",
     "Sampler": "bouncy.samplers.contract",
     "SlowTargetWarning": "bouncy.targets._functions",
     "SpikeSlab": "bouncy.piecewise.targets.spike_slab",
+    "SpillWarning": "bouncy.run.rows",
     "SpinRun": "bouncy.results.spins",
     "Target": "bouncy.targets.contract",
     "TargetError": "bouncy.targets.contract",
     "TruncatedGaussian": "bouncy.piecewise.targets.truncated_gaussian",
     "VariableSelection": "bouncy.targets.variable_selection",
     "Within": "bouncy.run.within",
+    "WorkerError": "bouncy.run.sent",
     "exact": "bouncy.enumeration",
     "load_model": "bouncy.formats.files",
+    "resume": "bouncy._sample",
     "sample": "bouncy._sample",
     "save_model": "bouncy.formats.files",
     "states": "bouncy.enumeration",

@@ -41,12 +41,21 @@ def parts() -> Set[type]:
 
 def state_arrays(*parts: Any) -> list[Any]:
     """Return the arrays, of these parts and of the parts inside them, that change while a chain runs."""
-    arrays = []
-    for item in parts:
-        for name in _state_fields[type(item)]:
-            named = getattr(item, name)
-            arrays += named if isinstance(named, list) else [named]
-        arrays += [array for inner in item if type(inner) in _state_fields for array in state_arrays(inner)]
+    return [array for item in parts for array in named_state("", item).values()]
+
+
+def named_state(name: str, item: Any) -> dict[str, Any]:
+    """Return the arrays of a part, and of the parts inside it, that change while a chain runs, by dotted names."""
+    arrays: dict[str, Any] = {}
+    for field in _state_fields[type(item)]:
+        found = getattr(item, field)
+        if isinstance(found, list):
+            arrays |= {f"{name}.{field}.{k}": array for k, array in enumerate(found)}
+        else:
+            arrays[f"{name}.{field}"] = found
+    for field, inner in zip(item._fields, item, strict=True):
+        if type(inner) in _state_fields:
+            arrays |= named_state(f"{name}.{field}", inner)
     return arrays
 
 

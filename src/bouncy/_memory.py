@@ -1,14 +1,17 @@
-"""Memory that begins at a cache line, so that the speed of a loop does not depend on where an array happens to lie."""
+"""Memory: where arrays should begin, so that the speed of a loop does not depend on it, and how much is left."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 _LINE = 64
+# Memory that is assumed to be left where the system does not tell.
+_UNKNOWN = 4 << 30
 
 
 def aligned_empty(*shape: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
@@ -24,3 +27,25 @@ def aligned_copy(array: NDArray[Any]) -> NDArray[Any]:
     copy = aligned_empty(*array.shape, dtype=array.dtype)
     copy[...] = array
     return copy
+
+
+def available_memory() -> int:
+    """Return how many bytes this process may still take, of what the machine or its container has left."""
+    found = [_machine_left(), _container_left()]
+    return min((size for size in found if size is not None), default=_UNKNOWN)
+
+
+def _machine_left() -> int | None:
+    try:
+        text = Path("/proc/meminfo").read_text("ascii")
+        return next(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
+        return None
+
+
+def _container_left() -> int | None:
+    try:
+        limit, used = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text("ascii")) for name in ("max", "current"))
+        return max(limit - used, 0)
+    except (OSError, ValueError):  # there is none, or its limit is the word "max"
+        return None

@@ -1,29 +1,42 @@
-"""`bouncy.sample`: the front door."""
+"""`bouncy.sample` and `bouncy.resume`: the front doors."""
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable
+from concurrent.futures import Executor
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bouncy._samplable import RunType, Samplable
-from bouncy._validation import as_seed_sequence, check_count
+from bouncy._validation import as_seed_sequence, check_count, check_positive
 from bouncy.piecewise.contract import PathSampler
 from bouncy.recorders.contract import FLIPS, HITS
 from bouncy.results.paths import PathRun
+from bouncy.results.resuming import restored
 from bouncy.results.run import Run
 from bouncy.results.spins import SpinRun
-from bouncy.run.contract import AnyChain
+from bouncy.run.checkpoint import Checkpoint, read
 from bouncy.run.families import Family, family_of
-from bouncy.run.workers import run_chains
+from bouncy.run.goal import Goal, check_goal
+from bouncy.run.growth import Growth
+from bouncy.run.progress import Progress
+from bouncy.run.within import Within
 from bouncy.samplers.contract import NotErgodicWarning, Sampler
-from bouncy.targets.contract import TargetError
 
-# Batches of all chains together never number fewer than this once there are as many sweeps.
-_BATCHES = 16
+# Batches of all chains together never number fewer than this once there are as many sweeps; more of them where a run
+# goes by its standard errors, which then have less noise themselves.
+_BATCHES, _MANY_BATCHES = 16, 64
+# Draws of each chain when nothing else says how long a run is.
+_DRAWS = 1000
+
+Function = Callable[[NDArray[Any]], Any]
+Reports = bool | Callable[[Progress], object] | None
+Executors = Executor | Callable[[], Executor] | None
 
 
 class NoFlipWarning(UserWarning):
@@ -35,15 +48,21 @@ def sample(
     sampler: str | Sampler | PathSampler | None = None,
     *,
     chains: int = 4,
-    draws: int = 1000,
+    draws: int | None = None,
+    seconds: float | None = None,
+    until_se: float | None = None,
+    se_of: str | Function = "mean",
     warmup: int | None = None,
     thin: int = 1,
     seed: int | np.random.SeedSequence | None = None,
     initial: ArrayLike | None = None,
     pairs: Literal["auto", "all", "edges", "none"] = "auto",
-    keep: Literal["draws", "means"] = "draws",
+    keep: Literal["draws", "means", "path"] = "draws",
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = 30.0,
     threads: int | None = None,
-    progress: bool | None = None,
+    executor: Executors = None,
+    progress: Reports = None,
 ) -> RunType:
     """Sample a distribution and return draws, expectations with error bars, and diagnostics.
 
@@ -59,14 +78,27 @@ def sample(
         as `bouncy.piecewise.BPS(refreshment=0.05)`.
     chains : int
         Independent chains; they run in threads.
-    draws : int
-        States kept from each chain, on a regular grid of the clock's time.
+    draws : int, optional
+        States kept from each chain, on a regular grid of the clock's time; 1000 unless `seconds` or `until_se` says
+        when to stop. Where several of the three are given the run stops at whichever comes first, and `run.stopped_by`
+        tells which that was.
+    seconds : float, optional
+        CPU seconds of each chain in compiled code, its warm-up included.
+    until_se : float, optional
+        Go on until the largest standard error is below this bound, with a margin for the noise of its own estimate. A
+        run whose chains disagree, so that no standard error can be trusted, stops with `run.stopped_by ==
+        "disagreement"` and a warning. How long it becomes depends on the seed, not on the speed of the machine.
+    se_of : str or callable
+        What has these standard errors: "mean" (of all sites), another estimate such as "pair_mean" or "path_mean", or a
+        function that takes states, (n, d), and returns numbers, (n,) or (n, k). `run.expect` returns the mean of a
+        function.
     warmup : int, optional
         Sweeps before anything is recorded; by default 200, or a quarter of the sweeps that follow, whichever is more,
-        and for continuous targets no fewer than 10 sqrt(d). A sweep is the time in which d attempted flips are
-        expected, and less in short trajectories of HMC, of which the default takes as many more; a trajectory is always
-        finished. For continuous targets it is the time in which a particle on N(0, I) would cross d medians, or one
-        trajectory of HMC.
+        and for continuous targets no fewer than 10 sqrt(d). With `seconds` it takes a fifth of them at most; with
+        `until_se` a run that turns out to have to become much longer than its warm-up begins to record anew. A sweep is
+        the time in which d attempted flips are expected, and less in short trajectories of HMC, of which the default
+        takes as many more; a trajectory is always finished. For continuous targets it is the time in which a particle
+        on N(0, I) would cross d medians, or one trajectory of HMC.
     thin : int
         Sweeps, for HMC trajectories, from one draw to the next. Means use every sweep, and the whole path between them,
         in any case.
@@ -78,22 +110,39 @@ def sample(
     pairs : {"auto", "all", "edges", "none"}
         Pairs whose means are recorded: all of them, those that interact, or none. "auto" is all up to d = 32, none
         beyond.
-    keep : {"draws", "means"}
-        Whether states are stored, or means and scalar traces alone.
+    keep : {"draws", "means", "path"}
+        What is kept beside the means: states; scalar traces alone, in constant memory; or, of spins, the whole path as
+        the sites and times of its flips, from which `run.replay` computes the state at any time. States and paths that
+        are too large for the memory are kept in files.
+    checkpoint : path, optional
+        Folder to write the run to every now and then, so that `bouncy.resume` can go on with it, byte for byte,
+        whatever became of its process. It must not hold a checkpoint already.
+    every : float
+        Seconds from one checkpoint to the next.
     threads : int, optional
         Number of threads; as many as cores by default. Changes the speed, never the result.
-    progress : bool, optional
-        Show a progress bar; by default when standard error is a terminal.
+    executor : Executor or callable, optional
+        Who runs the chains instead of threads of this process: any `concurrent.futures.Executor`, such as a
+        `ProcessPoolExecutor`, the `get_executor()` of a Dask client, or those of loky and mpi4py, or a function that
+        returns one and is called again when it breaks. Changes the speed, never the result.
+    progress : bool or callable, optional
+        Show a bar for each chain; by default when standard error is a terminal. A function is called with a `Progress`
+        several times per second.
 
     Returns
     -------
     Run
+        Ctrl-C returns what there is, with a warning and `run.completed` false.
 
     Raises
     ------
     TargetError
         A function of the target raised or returned what is no cost. Its chain stops there, the others go on to the end
         and are in the error's attribute `run`.
+    CheckpointError
+        The folder holds a checkpoint already, or cannot be written to.
+    WorkerError
+        The executor broke. What was finished is in the error's attribute `run`.
 
     Examples
     --------
@@ -105,73 +154,171 @@ def sample(
     >>> bool(abs(run.mean - bouncy.exact(target).mean).max() < 0.05)
     True
     """
-    chains, draws, thin = check_count("chains", chains), check_count("draws", draws), check_count("thin", thin)
+    chains, thin = check_count("chains", chains), check_count("thin", thin)
+    goal = check_goal(draws, seconds, until_se, se_of)
+    open_ended = seconds is not None or until_se is not None
+    if draws is None and not open_ended:
+        goal.draws = _DRAWS
     _check_choice("pairs", pairs, ("auto", "all", "edges", "none"))
-    slots = 2 * max(2, -(-_BATCHES // chains))
-    family = family_of(target, sampler, pairs, slots, thin)
-    stride = family.sampler.stride
-    warmup = family.warmup_sweeps(draws * thin) if warmup is None else check_count("warmup", warmup, 0)
-    warmup = -(-warmup // stride) * stride
-    threads = None if threads is None else check_count("threads", threads)
-    _check_choice("keep", keep, ("draws", "means"))
-    root = as_seed_sequence(seed)
+    _check_choice("keep", keep, ("draws", "means", "path"))
+    batches = _BATCHES if until_se is None else _MANY_BATCHES
+    family = family_of(target, sampler, pairs, 2 * max(2, -(-batches // chains)), thin)
+    _check_kept(family, goal, keep)
     options: dict[str, Any] = {
-        "seed": as_seed_sequence(root) if isinstance(seed, np.random.SeedSequence) else root.entropy,
-        "warmup": warmup,
+        **_resources(threads, executor, progress),
         "thin": thin,
-        "keep": keep,
-        "threads": threads,
-        "progress": progress,
+        "chooses_warmup": warmup is None and open_ended,
     }
+    every = check_positive("every", every)
+    stride = family.sampler.stride
+    if warmup is None:
+        warmup = family.warmup_sweeps(0 if until_se is not None else (goal.draws or 0) * thin)
+    warmup = -(-check_count("warmup", warmup, 0) // stride) * stride
+    root = as_seed_sequence(seed)
+    options["seed"] = as_seed_sequence(root) if isinstance(seed, np.random.SeedSequence) else root.entropy
     starts = family.starts(initial, chains)
     pool = [
         family.new_chain(child, start, number)
         for number, (child, start) in enumerate(zip(root.spawn(chains), starts, strict=True))
     ]
-    pool, errors = _warm_up(family, pool, warmup, threads, progress)
-    run = (PathRun if family.kind == "paths" else SpinRun)(target, family.sampler, pool, options)
-    run.take(draws)
-    if errors:
-        errors[0].run = run
-        raise errors[0]
-    _warn(run, pool)
-    return run  # type: ignore[return-value]
+    kept = None if checkpoint is None else Checkpoint.new(checkpoint, every)
+    function = goal.se_of if callable(goal.se_of) else None
+    growth = Growth(family, pool, warmup, keep, None if kept is None else kept.folder, function)
+    return _go(_new_run(target, family, growth, options), kept, goal)  # type: ignore[return-value]
 
 
-def _warm_up(
-    family: Family, pool: list[AnyChain], sweeps: int, threads: int | None, progress: bool | None
-) -> tuple[list[AnyChain], list[TargetError]]:
-    """Warm chains up; return those that can go on, ready to record, and what the others failed with.
+def resume(
+    path: str | os.PathLike[str],
+    target: Samplable[RunType],
+    *,
+    sampler: Sampler | PathSampler | None = None,
+    draws: int | None = None,
+    seconds: float | None = None,
+    until_se: float | None = None,
+    se_of: Function | None = None,
+    every: float = 30.0,
+    threads: int | None = None,
+    executor: Executors = None,
+    progress: Reports = None,
+) -> RunType:
+    """Go on with a run from its checkpoint, and return it when it is done.
 
-    The second half is recorded by itself: it shows how far states reach.
+    The result has the same bytes as that of the run without an interruption, whatever ran the chains before and does so
+    now. The folder is written to as before.
+
+    Parameters
+    ----------
+    path : path
+        The folder that was passed as `checkpoint` to `bouncy.sample`.
+    target : Target, PiecewiseTarget or Within
+        The model that was sampled. Another one is refused.
+    sampler : Sampler, optional
+        The sampler, if it is none of ours.
+    draws, seconds, until_se : optional
+        Where to stop, if not where the run was meant to: draws and CPU seconds of each chain in total, those before the
+        interruption included.
+    se_of : callable, optional
+        The function of states that the run goes by, if it goes by one.
+    every, threads, executor, progress
+        As for `bouncy.sample`.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    CheckpointError
+        There is no checkpoint, all of it is damaged, it is of another model or sampler, or another process writes to
+        it. A single damaged generation is passed over with a `CheckpointWarning`.
+
+    Examples
+    --------
+    >>> import tempfile, bouncy
+    >>> target = bouncy.MRF.random(10, seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = bouncy.sample(target, draws=200, warmup=100, seed=0, checkpoint=folder)
+    ...     run = bouncy.resume(folder, target, draws=500)
+    >>> bool((run.draws == bouncy.sample(target, draws=500, warmup=100, seed=0).draws).all())
+    True
     """
-    errors: list[TargetError] = []
-    stride = family.sampler.stride
-    first = sweeps // 2 // stride * stride
-    for part in (first, sweeps - first):
-        if part:
-            errors += run_chains(pool, part, threads, progress, f"{family.sampler.name}, warm-up")
-        pool = [chain for chain in pool if chain.number not in {error.chain for error in errors}]
-        if not pool:
-            raise errors[0]
-        family.record(pool)
-    return pool, errors
+    resources = _resources(threads, executor, progress)
+    every = check_positive("every", every)
+    kept = Checkpoint(Path(path), every)
+    try:
+        family, growth, goal, options = read(
+            path, lambda header, arrays: restored(kept, target, sampler, se_of, header, arrays)
+        )
+        other = check_goal(draws, seconds, until_se, "mean")
+        if not (draws is None and seconds is None and until_se is None):
+            goal.draws, goal.seconds, goal.until_se = other.draws, other.seconds, other.until_se
+        run = _new_run(target, family, growth, options | resources)
+    except BaseException:
+        kept.close()
+        raise
+    return _go(run, kept, goal)  # type: ignore[return-value]
 
 
-def _warn(run: Run, pool: Sequence[AnyChain]) -> None:
+def _new_run(target: Any, family: Family, growth: Growth, options: dict[str, Any]) -> Run:
+    return (PathRun if family.kind == "paths" else SpinRun)(target, family.sampler, growth, options)
+
+
+def _go(run: Run, checkpoint: Checkpoint | None, goal: Goal) -> Run:
+    """Have a run go on to its goal, and warn of what a user should know before looking at results at all."""
+    run.attach(checkpoint)
+    run.go_on(goal, run.chooses_warmup)
+    _warn(run)
+    return run
+
+
+def _resources(threads: Any, executor: Any, progress: Any) -> dict[str, Any]:
+    """Return who runs the chains and who is told of it, after checking them."""
+    if executor is not None and not isinstance(executor, Executor) and not callable(executor):
+        raise TypeError(
+            f"executor must be a concurrent.futures.Executor or a function that returns one, got {executor!r:.60}; a "
+            "Dask client has client.get_executor()"
+        )
+    if executor is not None and threads is not None:
+        raise ValueError("threads are those of this process; with executor= its workers run the chains")
+    return {
+        "threads": None if threads is None else check_count("threads", threads),
+        "executor": executor,
+        "progress": progress,
+    }
+
+
+def _check_kept(family: Family, goal: Goal, keep: str) -> None:
+    """Raise where what is to be kept, or looked at, cannot be."""
+    if keep == "path" and (family.kind != "spins" or isinstance(family.target, Within)):
+        raise ValueError(
+            f"keep is 'path', which is for spins; {type(family.target).__name__} can keep 'draws' or 'means' (means "
+            "are integrals over the whole path in any case)"
+        )
+    if callable(goal.se_of):
+        if keep == "path":
+            raise ValueError("se_of is a function of states, which keep='path' does not have; use 'draws' or 'means'")
+        return
+    estimates = (PathRun if family.kind == "paths" else SpinRun)._estimates
+    if goal.se_of not in estimates:
+        raise ValueError(f"se_of is {goal.se_of!r}; expected one of {', '.join(estimates)}, or a function of states")
+    if "pair" in goal.se_of and family.pairs == "none":
+        raise ValueError(f"se_of is {goal.se_of!r}, but pairs are not recorded; pass pairs='all' or pairs='edges'")
+
+
+def _warn(run: Run) -> None:
     """Warn of what a user should know before looking at results at all."""
-    events = np.sum([chain.events() for chain in pool], axis=0)
-    if isinstance(run, SpinRun) and events[FLIPS] == 0:
+    events = run.events()
+    if isinstance(run, SpinRun) and events[FLIPS] == 0 and run.completed:
         warnings.warn(
             "no flip was accepted in the whole run: every state next to the current one is very improbable. The "
             "means describe one state per chain; start chains from several states (initial=) and compare them"
             if events[HITS]
             else "no flip was attempted in the whole run, which is too short for it; ask for more draws",
             NoFlipWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     for remark in run.sampler.remarks(int(events[HITS]), int(events[FLIPS])):
-        warnings.warn(remark, NotErgodicWarning, stacklevel=3)
+        warnings.warn(remark, NotErgodicWarning, stacklevel=4)
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

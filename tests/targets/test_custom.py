@@ -618,9 +618,11 @@ def test_control_c_does_not_wait_for_a_sweep():
         return 0.0
 
     target = bouncy.Custom(1000, slow, flat, compile=False)
-    with pytest.raises(KeyboardInterrupt):
-        bouncy.sample(target, draws=100, chains=2, seed=0)
+    with pytest.warns(bouncy.InterruptedWarning, match="in its warm-up"):
+        run = bouncy.sample(target, draws=100, chains=2, seed=0)
     assert 10 <= len(calls) < 1000
+    assert not run.completed
+    assert run.draws.shape == (2, 0, 1000)
 
 
 # Walls

@@ -26,7 +26,7 @@ BINS = 64
 
 
 @part("open_mean", "open_square", "open_cell", "open_bin", "open_events", "mean", "square", "cell", "bin", "events",
-      "extremes", "tally")  # fmt: skip
+      "extremes", "tally", "low", "width")  # fmt: skip
 class PathRecorder(NamedTuple):
     """Integrals over the open batch, those of closed batches, and the draws."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bouncy.plots.scalars import check_continuous
 from bouncy.plots.style import axes_or_new, colour_of
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _NEGLIGIBLE = 1e-4
 
 
 def plot_density(
-    run: PathRun, variable: Hashable, ax: Axes | None = None, *, label: str | None = None, color: str | None = None
+    run: PathRun, variable: Hashable = 0, ax: Axes | None = None, *, label: str | None = None, color: str | None = None
 ) -> Axes:
     """Draw the density of a variable, from the time in bins, and its point masses as bars.
 
@@ -32,15 +33,16 @@ def plot_density(
     run : PathRun
         Of any sampler of continuous targets.
     variable : hashable
-        Label of the variable, or its place.
+        Label of the variable, or its place; the first otherwise.
     ax : Axes, optional
         Where to draw; a new figure otherwise.
     label, color : str, optional
         Name in the legend, and colour; those of the sampler otherwise. A bar has its probability in the legend.
     """
-    ax = axes_or_new(ax)
+    check_continuous(run)
     name, color = label or run.sampler.name, color or colour_of(run.sampler.name)
     edges, density, atoms = run.density(variable)
+    ax = axes_or_new(ax)
     if density.size:
         shown = _visible(density * np.diff(edges))
         ends = edges[shown.start : shown.stop + 1]

@@ -20,7 +20,7 @@ def plot_errors(run: SpinRun, exact: Exact, ax: Axes | None = None, shift: float
     Call it again on the same axes to add another run, moved sideways by a small `shift` to keep the bars apart.
     """
     ax = axes_or_new(ax)
-    for label, truth, estimate, half_width in compare(run, exact):
+    for label, truth, estimate, half_width, _ in compare(run, exact):
         ax.errorbar(
             truth + shift,
             estimate - truth,

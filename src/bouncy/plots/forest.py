@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy.plots.inclusion import name_rows, places
+from bouncy.plots.scalars import check_continuous
 from bouncy.plots.style import GREY, axes_or_new, colour_of
 
 if TYPE_CHECKING:
@@ -50,9 +51,10 @@ def plot_forest(
     shift : float
         By how much of a row the lines lie below its middle.
     """
-    ax = axes_or_new(ax)
+    check_continuous(run)
     label, color = label or run.sampler.name, color or colour_of(run.sampler.name)
     rows = places(run, variables)
+    ax = axes_or_new(ax)
     height = np.arange(rows.size) + shift
     ax.axvline(0.0, color=GREY, linewidth=0.8, zorder=0)
     for width, level in _INTERVALS:

@@ -48,9 +48,9 @@ def plot_inclusion(
     shift : float
         By how much of a row the points lie below its middle.
     """
-    ax = axes_or_new(ax)
     probability, error = _inclusion(run)
     rows = np.argsort(-probability, kind="stable")[:_MOST] if variables is None else places(run, variables)
+    ax = axes_or_new(ax)
     height = np.arange(rows.size) + shift
     half_width = student_quantile(0.95, run.diagnostics["batches"] - 1) * error[rows]
     ax.barh(height, probability[rows], height=0.12, color=LIGHT, zorder=1)

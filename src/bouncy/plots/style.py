@@ -62,6 +62,13 @@ SETTINGS: dict[str, Any] = {
     "savefig.dpi": 150,
 }
 
+# Chains up to eight; more take their colours from a scale.
+_CHAIN_COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY_BLUE, BLACK, "#b8a500")
+# Chains that a legend has room for.
+_MOST_NAMED = 16
+# Letters of a label that are written along an axis.
+_MOST_LETTERS = 12
+
 
 def colour_of(sampler: str) -> str:
     """Return the colour of a sampler; grey for one without its own."""
@@ -72,9 +79,38 @@ def axes_or_new(ax: Axes | None) -> Axes:
     """Return the given axes, or the axes of a new figure."""
     if ax is not None:
         return ax
+    axes: Axes = import_pyplot().subplots(layout="constrained")[1]
+    return axes
+
+
+def import_pyplot() -> Any:
+    """Return `matplotlib.pyplot`, which is not imported before something is drawn."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError("plots need matplotlib, which is not installed; pip install 'bouncy[plots]'") from error
-    axes: Axes = pyplot.subplots(layout="constrained")[1]
-    return axes
+    return pyplot
+
+
+def shorten(label: object) -> str:
+    """Return the text of a label, cut to what has room beside an axis."""
+    text = str(label)
+    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
+
+
+def chain_colours(n: int) -> list[Any]:
+    """Return a colour for each of n chains; the same number of chains has the same colours in every figure."""
+    if n <= len(_CHAIN_COLOURS):
+        return list(_CHAIN_COLOURS[:n])
+    from matplotlib import colormaps
+
+    return [colormaps["turbo"](0.04 + 0.92 * k / (n - 1)) for k in range(n)]
+
+
+def name_chains(ax: Axes) -> None:
+    """Put a legend of chains beside the axes, if there are several; of very many, some are named."""
+    handles, labels = ax.get_legend_handles_labels()
+    step = -(-len(handles) // _MOST_NAMED)
+    if len(handles) > 1:
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
+        ax.legend(handles[::step], labels[::step], fontsize="small", handlelength=1.2, labelspacing=0.25, **place)

@@ -20,3 +20,8 @@ def record_flip(recorder, s, i, t):  # type: ignore[no-untyped-def]
 @generic
 def record_sweep(recorder, target, s, sweep_time):  # type: ignore[no-untyped-def]
     """Account for the end of a sweep."""
+
+
+@generic
+def has_room(recorder):  # type: ignore[no-untyped-def]
+    """Return whether another sweep can be recorded. Where it cannot, the loop returns and the recorder is emptied."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._dispatch import implements, part
-from bouncy.recorders.contract import record_flip, record_sweep
+from bouncy.recorders.contract import has_room, record_flip, record_sweep
 
 
 @part("open_events")
@@ -31,3 +31,8 @@ def _record_flip(recorder, s, i, t):  # type: ignore[no-untyped-def]
 @implements(record_sweep, Counter)
 def _record_sweep(recorder, target, s, sweep_time):  # type: ignore[no-untyped-def]
     pass
+
+
+@implements(has_room, Counter)
+def _has_room(recorder):  # type: ignore[no-untyped-def]
+    return True

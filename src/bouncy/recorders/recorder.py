@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from bouncy._compile import helper, kernel
 from bouncy._dispatch import implements, part
 from bouncy.recorders._batches import merge
-from bouncy.recorders.contract import record_flip, record_sweep
+from bouncy.recorders.contract import has_room, record_flip, record_sweep
 from bouncy.recorders.pairs import Pairs, pairs_clear, pairs_flip, pairs_merge, pairs_sweep, pairs_write
+from bouncy.recorders.trail import AnyTrail, no_trail, trail_flip, trail_has_room, trail_sweep
 from bouncy.targets.contract import conditional_means, log_prob
 
 
@@ -37,10 +38,11 @@ class Recorder(NamedTuple):
     costs: NDArray[np.float64]  # (d or a little more,) scratch
     conditional: NDArray[np.float64]  # the same
     pairs: Pairs
+    trail: AnyTrail
 
 
-# Indices into `tally`: sweeps in the open batch, sweeps in a full batch, closed batches, draws taken, sweeps since the
-# last draw, sweeps between draws.
+# Indices into `tally`: sweeps in the open batch, sweeps in a full batch, closed batches, draws taken since there was
+# new room for them, sweeps since the last draw, sweeps between draws.
 OPEN, LENGTH, CLOSED, DRAWN, SINCE_DRAW, THIN = range(6)
 
 
@@ -65,11 +67,13 @@ def new_recorder(d: int, slots: int, thin: int, pairs: Pairs) -> Recorder:
         costs=np.zeros(-(-d // 4) * 4),
         conditional=np.zeros(-(-d // 4) * 4),
         pairs=pairs,
+        trail=no_trail(),
     )
 
 
 @implements(record_flip, Recorder)
 def _record_flip(recorder, s, i, t):  # type: ignore[no-untyped-def]
+    trail_flip(recorder.trail, i, t)
     t += recorder.elapsed[0]
     pairs_flip(recorder.pairs, recorder.open_path, s, i, t)
     # The integral of s_i is s_i t at the end plus 2 s_i t for each flip, s_i as before it.
@@ -83,6 +87,7 @@ def _record_sweep(recorder, target, s, sweep_time):  # type: ignore[no-untyped-d
     for i in range(s.size):
         recorder.open_mean[i] += recorder.conditional[i]
     pairs_sweep(recorder.pairs, s, recorder.conditional)
+    trail_sweep(recorder.trail)
     recorder.elapsed[0] += sweep_time
     tally = recorder.tally
     tally[OPEN] += 1
@@ -91,6 +96,11 @@ def _record_sweep(recorder, target, s, sweep_time):  # type: ignore[no-untyped-d
     tally[SINCE_DRAW] += 1
     if tally[SINCE_DRAW] == tally[THIN]:
         _take_draw(recorder, target, s)
+
+
+@implements(has_room, Recorder)
+def _has_room(recorder):  # type: ignore[no-untyped-def]
+    return trail_has_room(recorder.trail)
 
 
 @helper

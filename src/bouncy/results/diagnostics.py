@@ -21,14 +21,14 @@ Array = NDArray[np.float64]
 Scores = Callable[[NDArray[Any]], NDArray[Any]]
 
 # A batch shorter than this many autocorrelation times gives an error bar that is too small.
-_BATCH_TIMES = 20
+BATCH_TIMES = 20
 _SUSPICIOUS_Z = 6.0
 # With fewer batches, or fewer events to be expected, nothing can be said about rates.
 _FEWEST_BATCHES = 8
 _FEWEST_EVENTS = 50
 _ROUNDING = 1e-9
 # Error bars from fewer batches than this are rough, and a full run has at least as many.
-_ENOUGH_BATCHES = 16
+ENOUGH_BATCHES = 16
 # Chains are said to disagree about a site below this probability, divided by the number of sites.
 _DISAGREEMENT = 1e-4
 
@@ -147,21 +147,26 @@ def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
     for name, value in report["rhat"].items():
         if name not in ("sites", "median_site") and isinstance(value, float) and value > 1.01:
             found.append(f"{who} disagree: R-hat of {name.replace('_', ' ')} is {value:.4g} (want below 1.01)")
-    if report["batches"] < _ENOUGH_BATCHES:
+    if report["batches"] < ENOUGH_BATCHES:
         found.append(f"{report['batches']} batches are too few to trust the standard errors; run longer")
-    length = report["batch_sweeps"] / run.sweeps_per_draw
+    length = report["batch_sweeps"] / (run.sweeps_per_draw * run.trace_spacing)
     sizes = [value for name, value in report["ess"].items() if name != "sites" and isinstance(value, float)]
     if sizes:
-        needed = _BATCH_TIMES * run.log_prob.size / min(sizes)
+        needed = BATCH_TIMES * run.log_prob.size / min(sizes)
         if length < needed:
             found.append(
-                f"batches of {length:.3g} draws are shorter than {_BATCH_TIMES} autocorrelation times "
-                f"({needed:.0f} draws): standard errors may be too small; run longer"
+                f"batches of {length * run.trace_spacing:.3g} draws are shorter than {BATCH_TIMES} autocorrelation "
+                f"times ({needed * run.trace_spacing:.0f} draws): standard errors may be too small; run longer"
             )
     for name in ("hit_rate_z", "bounce_rate_z"):
         if abs(report[name]) > _SUSPICIOUS_Z:
             found.append(f"{name} is {report[name]:.1f}: the clock does not keep its rate, which is a bug; report it")
     return found
+
+
+def is_disagreement(tail: Array) -> bool:
+    """Return whether some site differs between chains by more than chance allows, given the probability of each."""
+    return bool((tail < _DISAGREEMENT / tail.size).any())
 
 
 def disagreements(tail: Array) -> list[str]:

@@ -24,13 +24,17 @@ Matrix = NDArray[np.float64] | scipy.sparse.csr_array
 
 @dataclass(frozen=True)
 class Sums:
-    """The batches of all chains, read without disturbing the chains."""
+    """The batches of all chains, read without disturbing the chains.
+
+    Batches of which some were added up (`factor`) are longer, and there are fewer of them.
+    """
 
     recorders: list[Any]
     sweep_time: float
     closed: int  # full batches of each chain
     length: int  # sweeps of a full batch
     sweeps: int  # sweeps of each chain
+    factor: int = 1  # recorded batches that make one of these
 
     @classmethod
     def of(cls, chains: Sequence[AnyChain]) -> Sums:
@@ -42,15 +46,37 @@ class Sums:
         sweeps = closed * length + int(tally[OPEN])
         return cls([chain.recorder for chain in chains], chains[0].sweep_time, closed, length, sweeps)
 
+    def coarser(self, sweeps: float, fewest: int) -> Sums:
+        """Return batches of at least so many sweeps, as far as enough of all chains together are left."""
+        factor = 1
+        while self.length * factor < sweeps and self.closed // (2 * factor) * len(self.recorders) >= fewest:
+            factor *= 2
+        return replace(self, closed=self.closed // factor, length=self.length * factor, factor=factor)
+
+    def batches(self, rows: NDArray[np.float64], columns: slice) -> NDArray[np.float64]:
+        """Return full batches, (batch, k), given some columns of those that one recorder has."""
+        full = rows[: self.closed * self.factor, columns]
+        return full if self.factor == 1 else full.reshape(self.closed, self.factor, -1).sum(axis=1)
+
+    def rest(self, rows: NDArray[np.float64], columns: slice) -> NDArray[np.float64]:
+        """Return what follows the last full batch, (k,)."""
+        recorded = self.closed * self.factor
+        # The open batch stands behind those that are recorded.
+        end = (self.sweeps * self.factor) // self.length + 1
+        tail: NDArray[np.float64] = rows[recorded:end, columns].sum(axis=0)
+        return tail
+
     def estimate(self, columns: list[NDArray[np.float64]], per_sweep: float) -> Estimate:
         """Return an estimate from sums of shape (slots, k), one array for each chain."""
         batch, total = per_sweep * self.length, per_sweep * self.sweeps * len(columns)
         width = columns[0].shape[1]
         mean, error, degrees_of_freedom = np.empty(width), np.empty(width), 0
+        if not self.sweeps:
+            return Estimate(np.full(width, np.nan), np.full(width, np.nan), 0)
         for begin in range(0, width, _CHUNK):
             chunk = slice(begin, begin + _CHUNK)
-            closed = np.stack([rows[: self.closed, chunk] for rows in columns])
-            part = estimate(closed, np.stack([rows[self.closed, chunk] for rows in columns]), batch, total)
+            closed = np.stack([self.batches(rows, chunk) for rows in columns])
+            part = estimate(closed, np.stack([self.rest(rows, chunk) for rows in columns]), batch, total)
             mean[chunk], error[chunk] = part.mean, part.standard_error
             degrees_of_freedom = part.degrees_of_freedom
         return Estimate(mean, error, degrees_of_freedom)
@@ -87,7 +113,7 @@ def disagreement(
         return tail
     for begin in range(0, width, _CHUNK):
         chunk = slice(begin, begin + _CHUNK)
-        batches = np.stack([rows[:n, chunk] for rows in columns])
+        batches = np.stack([sums.batches(rows, chunk) for rows in columns])
         within = batches.var(axis=1, ddof=1).mean(axis=0)
         between = n * batches.mean(axis=1).var(axis=0, ddof=1)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -98,8 +124,9 @@ def disagreement(
 
 def event_totals(sums: Sums) -> NDArray[np.int64]:
     """Return the numbers of hits, flips, bounces and refreshments of all chains together."""
-    rows = np.concatenate([recorder.events[: sums.closed + 1] for recorder in sums.recorders])
-    totals: NDArray[np.int64] = np.rint(rows.sum(axis=0)).astype(np.int64)
+    everything = slice(None)
+    found = [sums.batches(r.events, everything).sum(axis=0) + sums.rest(r.events, everything) for r in sums.recorders]
+    totals: NDArray[np.int64] = np.rint(np.sum(found, axis=0)).astype(np.int64)
     return totals
 
 

@@ -50,12 +50,13 @@ class PathRun(Run):
     _estimates = ("mean", "variance", "covariance", "inclusion")
     _computed = ("_mean", "_variance", "_covariance", "_inclusion", "_occupancies")
 
-    draws: Array
+    _dtype = np.float64
 
-    def _new_traces(self, draws: int) -> dict[str, NDArray[Any]]:
-        n = len(self._chains)
-        states = draws if self._keep == "draws" else 0
-        return {"draws": np.zeros((n, states, self.target.d)), "log_prob": np.zeros((n, draws))}
+    def _scalars(self) -> dict[str, Array]:
+        return {"energy": self.log_prob}
+
+    def _disagreement(self) -> Array:
+        return disagreement(self._sums, lambda recorder: recorder.mean)
 
     def _average(self, columns: Callable[[Any], Array]) -> Estimate:
         """Return the time average of what a recorder has integrated, given its batches (slots, k)."""
@@ -262,9 +263,9 @@ class PathRun(Run):
 
     def _diagnose(self) -> dict[str, Any]:
         rates = Rates(*self._chains[0].rates)
-        report = diagnose(self, self._sums, rates, {"energy": self.log_prob}, _normal_scores)
+        report = diagnose(self, self._sums, rates, self._scalars(), _normal_scores)
         report["warnings"] = warnings_of(self, report)
-        report["warnings"] += disagreements(disagreement(self._sums, lambda recorder: recorder.mean))
+        report["warnings"] += disagreements(self._disagreement())
         return report
 
     def _summary(self) -> str:

@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy._validation import check_count
+from bouncy._fingerprint import target_fingerprint
 from bouncy.results.batches import Estimate, student_quantile
+from bouncy.results.diagnostics import BATCH_TIMES, ENOUGH_BATCHES
 from bouncy.results.moments import Sums
-from bouncy.run.workers import run_chains
-from bouncy.targets.contract import TargetError
+from bouncy.results.precision import autocorrelation_sweeps, look, tracked_estimate
+from bouncy.run.checkpoint import Checkpoint
+from bouncy.run.crew import Crew, Threads
+from bouncy.run.goal import Goal, check_goal
+from bouncy.run.growth import RECORDING, Growth
+from bouncy.run.progress import Reporter
+from bouncy.run.sent import Sent, WorkerError
+from bouncy.run.session import Session
+from bouncy.run.within import PARAMETER
 
 if TYPE_CHECKING:
     import xarray
+
+
+class InterruptedWarning(UserWarning):
+    """A run was interrupted, and what there is of it was returned."""
+
+
+class DisagreementWarning(UserWarning):
+    """A run that was to go on until its standard errors are small has chains that disagree."""
 
 
 class Run(ABC):
@@ -29,13 +46,18 @@ class Run(ABC):
     draws : ndarray, shape (chain, draw, d)
         States on a regular grid of the sampler's time; no draws with `keep="means"`.
     log_prob : ndarray, shape (chain, draw)
-        Unnormalised log-probability of each draw; kept even when the states are not.
+        Unnormalised log-probability of each draw; kept even when the states are not, then of every `trace_spacing`-th.
     mean, mean_se : ndarray, shape (d,)
         Expectations and their standard errors, from the whole path.
     parameters : dict
         What was updated beside the target (`bouncy.Within`), each of shape (chain, draw, ...).
     diagnostics : dict
         Counts, effective sample sizes, R-hat, z-scores of the event rates, and warnings in plain words.
+    stopped_by : str
+        Why it ended: "draws", "seconds", "until_se", "disagreement" (chains disagree, so that no standard error can be
+        trusted to be below a bound) or "interrupt".
+    completed : bool
+        False for a run that was interrupted.
     seed : int or SeedSequence
         What to pass as `seed` to get the same bytes again.
     """
@@ -43,35 +65,32 @@ class Run(ABC):
     # Estimates that `interval` knows, and all that is computed from the chains and kept.
     _estimates: ClassVar[tuple[str, ...]]
     _computed: ClassVar[tuple[str, ...]]
+    # What draws are made of.
+    _dtype: ClassVar[type]
 
-    draws: NDArray[Any]
-    log_prob: NDArray[np.float64]
-
-    def __init__(self, target: Any, sampler: Any, chains: list[Any], options: dict[str, Any]) -> None:
+    def __init__(self, target: Any, sampler: Any, growth: Growth, options: dict[str, Any]) -> None:
         self.target = target
         self.sampler = sampler
         self.seed = options["seed"]
-        self.warmup = options["warmup"]
         self.thin: int = options["thin"]
+        self.stopped_by = "nothing"
         self._options = options
-        self._keep = options["keep"]
-        self._threads = options["threads"]
-        self._progress = options["progress"]
-        self._chains = chains
-        self._warmup_seconds = sum(chain.cpu_seconds for chain in chains)
-        self.parameters: dict[str, NDArray[np.float64]] = {}
-        for name, trace in self._new_traces(0).items():
-            setattr(self, name, trace)
-        self._hand_out_parameters(0)
-
-    @abstractmethod
-    def _new_traces(self, draws: int) -> dict[str, NDArray[Any]]:
-        """Return arrays of zeros, (chain, draw, ...), for what is kept of each draw, by name."""
+        self._growth = growth
+        self._goal = Goal()
+        self._checkpoint: Checkpoint | None = None
 
     @property
     @abstractmethod
     def _mean(self) -> Estimate:
         """The estimate that `mean` is, whose batches all estimates share."""
+
+    @abstractmethod
+    def _scalars(self) -> dict[str, NDArray[np.float64]]:
+        """Return the scalar traces, (chain, draw), by name."""
+
+    @abstractmethod
+    def _disagreement(self) -> NDArray[np.float64]:
+        """Return, for each site, the probability that chains which agree differ as much as these do."""
 
     @abstractmethod
     def _diagnose(self) -> dict[str, Any]:
@@ -85,80 +104,168 @@ class Run(ABC):
     def _to_arviz(self) -> xarray.DataTree:
         """Return the draws in the layout of ArviZ."""
 
-    def extend(self, draws: int) -> Self:
-        """Continue the same chains for more draws, in place, and return the run.
+    # Going on
 
-        The result has the same bytes as that of one run of the total length. A run that is interrupted while it is
-        extended stays as it was.
+    def extend(
+        self,
+        draws: int | None = None,
+        *,
+        seconds: float | None = None,
+        until_se: float | None = None,
+        se_of: str | Callable[[NDArray[Any]], Any] = "mean",
+    ) -> Self:
+        """Continue the same chains, in place, and return the run.
+
+        Parameters
+        ----------
+        draws : int, optional
+            More draws of each chain.
+        seconds : float, optional
+            More CPU seconds of each chain.
+        until_se, se_of
+            As for `bouncy.sample`.
+
+        The result has the same bytes as that of one run of the total length. A run whose target fails while it is
+        extended stays as it was; one that is interrupted keeps what it has.
         """
-        draws = check_count("draws", draws)
-        before = [chain.state() for chain in self._chains]
-        kept, parameters = self._traces(), dict(self.parameters)
+        goal = check_goal(draws, seconds, until_se, se_of)
+        if draws is None and seconds is None and until_se is None:
+            raise TypeError("extend needs to know how far: draws=, seconds= or until_se=")
+        growth = self._growth
+        goal.draws = None if goal.draws is None else growth.drawn + goal.draws
+        goal.seconds = None if goal.seconds is None else growth.seconds + goal.seconds
+        goal.look_again(growth.drawn)
+        if callable(se_of) and (growth.tracked is None or growth.tracked.function is not se_of):
+            raise ValueError("se_of must be the function that the run began with: states of the past are needed for it")
+        before = _Before(self)
         try:
-            self.take(draws)
+            self.go_on(goal, chooses_warmup=False)
         except BaseException as error:
-            if isinstance(error, TargetError):
+            if hasattr(error, "run"):
                 error.run = None  # its chains are about to go back
-            for chain, state in zip(self._chains, before, strict=True):
-                chain.restore(state)
-            self._keep_traces(kept, parameters)
+            before.put_back(self)
             raise
         return self
 
-    def take(self, draws: int) -> None:
-        """Take more draws, and leave the chains where they are when that fails: `extend` without a way back."""
-        self._allocate(draws)
-        errors = run_chains(
-            self._chains, draws * self.sweeps_per_draw, self._threads, self._progress, self.sampler.name
-        )
+    def go_on(self, goal: Goal, chooses_warmup: bool) -> None:
+        """Go on to a goal, and leave the chains where they are when that fails: `extend` without a way back."""
+        self._goal = goal
+        crew = _crew(self._options)
+        session = Session(
+            self._growth, goal, crew, Reporter(self._options["progress"]), self._look,
+            chooses_warmup, self._checkpoint, self._save_state,
+        )  # fmt: skip
+        try:
+            self.stopped_by = session.run()
+        except WorkerError as error:
+            self.stopped_by = "interrupt"
+            error.run = self
+            raise
+        finally:
+            self._forget()
+            crew.close()
+        if self._checkpoint is not None:
+            self._checkpoint.write(*self._save_state(), self._growth.rows)
+            self._checkpoint.wait()
+        if session.errors:
+            session.errors[0].run = self
+            raise session.errors[0]
+        self._tell()
+
+    def _look(self) -> Any:
         self._forget()
-        if errors:
-            errors[0].run = self._without({error.chain for error in errors})
-            raise errors[0]
+        return look(self, self._goal)
 
-    def _without(self, numbers: set[int | None]) -> Self | None:
-        """Return a run of the chains with other numbers, or None where there is none."""
-        left = [k for k, chain in enumerate(self._chains) if chain.number not in numbers]
-        if not left:
-            return None
-        run = type(self)(self.target, self.sampler, [self._chains[k] for k in left], self._options)
-        run._warmup_seconds = self._warmup_seconds * len(left) / len(self._chains)
-        traces = {name: trace[left] for name, trace in self._traces().items()}
-        run._keep_traces(traces, {name: trace[left] for name, trace in self.parameters.items()})
-        return run
+    def _save_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        from bouncy.results.resuming import saved
 
-    def _traces(self) -> dict[str, NDArray[Any]]:
-        return {name: getattr(self, name) for name in self._new_traces(0)}
+        return saved(self)
 
-    def _keep_traces(self, traces: dict[str, NDArray[Any]], parameters: dict[str, NDArray[np.float64]]) -> None:
-        for name, trace in traces.items():
-            setattr(self, name, trace)
-        self.parameters = parameters
-        self._hand_out()
-
-    def _allocate(self, more: int) -> None:
-        """Make room for more draws and tell the recorders."""
-        for name, room in self._new_traces(more).items():
-            setattr(self, name, np.concatenate([getattr(self, name), room], axis=1))
-        self._hand_out_parameters(more)
-        self._hand_out()
-
-    def _hand_out(self) -> None:
-        for k, chain in enumerate(self._chains):
-            chain.recorder = chain.recorder._replace(**{name: trace[k] for name, trace in self._traces().items()})
-            chain.hand_parameters({name: trace[k] for name, trace in self.parameters.items()})
-
-    def _hand_out_parameters(self, more: int) -> None:
-        """Make room for what is updated beside the target."""
-        for name, shape in self._chains[0].parameter_shapes().items():
-            room = np.zeros((len(self._chains), more, *shape))
-            known = self.parameters.get(name, room[:, :0])
-            self.parameters[name] = np.concatenate([known, room], axis=1)
+    def _tell(self) -> None:
+        """Warn of a run that did not end as it was meant to."""
+        if self.stopped_by == "interrupt":
+            wanted = "" if self._goal.draws is None else f" of {self._goal.draws}"
+            what = f"after {self._growth.drawn}{wanted} draws" if self._growth.stage == RECORDING else "in its warm-up"
+            more = " or resume()" if self._checkpoint is not None else ""
+            warnings.warn(
+                f"the run was interrupted {what}; what there is of it is returned, and extend(){more} would go on",
+                InterruptedWarning,
+                stacklevel=4,
+            )
+        if self.stopped_by == "disagreement":
+            warnings.warn(
+                "the standard errors cannot be trusted to be below a bound: chains disagree, and do not stop to, so "
+                "that they have not all visited the same states. Longer runs alone rarely help; a longer warm-up, "
+                "other starts (initial=) or tempering may",
+                DisagreementWarning,
+                stacklevel=4,
+            )
 
     def _forget(self) -> None:
         """Drop everything that was computed from a shorter run."""
-        for name in ("_sums", "diagnostics", *self._computed):
+        for name in ("_sums", "diagnostics", "draws", "log_prob", "parameters", *self._computed):
             self.__dict__.pop(name, None)
+
+    def attach(self, checkpoint: Checkpoint | None) -> None:
+        """Be written to a checkpoint from now on."""
+        self._checkpoint = checkpoint
+
+    @property
+    def chooses_warmup(self) -> bool:
+        """Whether the length of the warm-up was for us to choose."""
+        return bool(self._options["chooses_warmup"])
+
+    def events(self) -> NDArray[np.int64]:
+        """Return the numbers of hits, flips, bounces and refreshments of all chains, (4,)."""
+        totals: NDArray[np.int64] = np.sum([chain.events() for chain in self._chains], axis=0)
+        return totals
+
+    # What is kept
+
+    @property
+    def _chains(self) -> list[Any]:
+        return self._growth.chains
+
+    @property
+    def completed(self) -> bool:
+        return self.stopped_by != "interrupt"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells the target from others."""
+        return target_fingerprint(self.target)
+
+    @property
+    def warmup(self) -> int:
+        """Sweeps of each chain before anything was recorded."""
+        return self._growth.warmup
+
+    @cached_property
+    def draws(self) -> NDArray[Any]:
+        if "draws" in self._growth.rows.columns:
+            return self._growth.rows.array("draws")
+        return np.zeros((len(self._chains), 0, self.target.d), self._dtype)
+
+    @cached_property
+    def log_prob(self) -> NDArray[np.float64]:
+        return self._trace("log_prob")
+
+    def _trace(self, name: str) -> NDArray[np.float64]:
+        """Return what is kept of each draw by a name, (chain, draw)."""
+        if name not in self._growth.rows.columns:
+            return np.zeros((len(self._chains), 0))
+        return self._growth.rows.array(name)
+
+    @cached_property
+    def parameters(self) -> dict[str, NDArray[np.float64]]:
+        names = [name for name in self._growth.templates() if name.startswith(PARAMETER)]
+        return {name.removeprefix(PARAMETER): self._trace(name) for name in names}
+
+    @property
+    def trace_spacing(self) -> int:
+        """Draws from one point of `log_prob` to the next: 1, unless `keep="means"` has to do with constant memory."""
+        column = self._growth.rows.columns.get("log_prob")
+        return 1 if column is None else column.spacing
 
     @property
     def sweeps_per_draw(self) -> int:
@@ -169,11 +276,16 @@ class Run(ABC):
     @property
     def sampling_seconds(self) -> float:
         """CPU seconds of all chains in compiled code after warm-up, without compilation."""
-        return float(sum(chain.cpu_seconds for chain in self._chains) - self._warmup_seconds)
+        return float(sum(chain.cpu_seconds for chain in self._chains) - self._growth.warmup_seconds)
+
+    # Estimates
 
     @cached_property
     def _sums(self) -> Sums:
-        return Sums.of(self._chains)
+        sums = Sums.of(self._chains)
+        if sums.closed * len(sums.recorders) < 2 * ENOUGH_BATCHES:
+            return sums
+        return sums.coarser(BATCH_TIMES * autocorrelation_sweeps(self), ENOUGH_BATCHES)
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -182,6 +294,35 @@ class Run(ABC):
     @property
     def mean_se(self) -> NDArray[np.float64]:
         return self._mean.standard_error
+
+    def expect(self, function: Callable[[NDArray[Any]], Any]) -> tuple[Any, Any]:
+        """Return the mean of a function of states and its standard error, from batches of draws.
+
+        Parameters
+        ----------
+        function : callable
+            Takes states, (n, d), and returns numbers, (n,) or (n, k), one row for each state.
+
+        Examples
+        --------
+        >>> import bouncy
+        >>> run = bouncy.sample(bouncy.MRF.ising((4, 4), coupling=0.3), draws=500, seed=0)
+        >>> size, error = run.expect(lambda s: abs(s.mean(axis=1)))
+        >>> bool(0.3 < size < 0.7)
+        True
+        """
+        from bouncy.run.tracked import Tracked
+
+        tracked = self._growth.tracked
+        if tracked is None or tracked.function is not function:
+            if not self.draws.shape[1]:
+                raise ValueError("the run has no draws to compute the function of; sample again with keep='draws'")
+            tracked = Tracked(function, len(self._chains), self._growth.family.slots)
+            for k, states in enumerate(self.draws):
+                tracked.append(k, states)
+        found = tracked_estimate(tracked, self._sums.factor)
+        one = found.mean.size == 1
+        return (found.mean[0], found.standard_error[0]) if one else (found.mean, found.standard_error)
 
     def index(self, variable: Hashable) -> int:
         """Return the place of a variable in all results, given its label; an integer that is no label is its place."""
@@ -224,6 +365,49 @@ class Run(ABC):
         """Return an independent run: two that shared their chains could not both be extended."""
         return copy.deepcopy(self)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        state = {**self.__dict__, "_checkpoint": None}  # which only one of them can write
+        options = {**self._options, "executor": None}
+        twin.__dict__ = copy.deepcopy({k: v for k, v in state.items() if k != "_options"}, memo)
+        twin._options = options
+        return twin
+
     def __repr__(self) -> str:
-        chains, draws = self.log_prob.shape
+        chains, draws = len(self._chains), self._growth.drawn
         return f"<Run of {self.sampler.name} on {self.target!r}: {chains} chains x {draws} draws>"
+
+
+class _Before:
+    """A run as it was."""
+
+    def __init__(self, run: Run) -> None:
+        growth = run._growth
+        self._states = [chain.state() for chain in growth.chains]
+        self._draws, self._sweeps = growth.drawn, growth.sweeps
+        self._tracked = None if growth.tracked is None else copy.deepcopy(growth.tracked.arrays())
+        self._stopped_by, self._goal = run.stopped_by, run._goal
+        self._attributes = {name: value for name, value in vars(growth).items() if name != "tracked"}
+
+    def put_back(self, run: Run) -> None:
+        """Have a run be as it was."""
+        growth = run._growth
+        vars(growth).update(self._attributes)
+        for chain, state in zip(growth.chains, self._states, strict=True):
+            chain.restore(state)
+        growth.rows.cut(self._draws, self._sweeps)
+        if growth.tracked is not None and self._tracked is not None:
+            growth.tracked.restore(self._tracked)
+        run.stopped_by, run._goal = self._stopped_by, self._goal
+        run._forget()
+
+
+def _crew(options: dict[str, Any]) -> Crew:
+    """Return who does the work."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    executor = options["executor"]
+    if executor is None or isinstance(executor, ThreadPoolExecutor):
+        return Threads(options["threads"], executor)
+    return Sent(executor)

@@ -6,12 +6,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from bouncy._validation import check_real_array
 from bouncy.recorders.pairs import NoPairs
 from bouncy.results import moments
 from bouncy.results.batches import Estimate
 from bouncy.results.diagnostics import Rates, diagnose, disagreements, warnings_of
+from bouncy.results.replay import Path
 from bouncy.results.run import Run
 from bouncy.results.summary import summary_text
 
@@ -40,19 +42,26 @@ class SpinRun(Run):
     """
 
     _estimates = ("mean", "path_mean", "pair_mean", "path_pair_mean")
-    _computed = ("_mean", "_path_mean", "_pair_mean", "_path_pair_mean")
+    _computed = ("magnetisation", "_mean", "_path_mean", "_pair_mean", "_path_pair_mean")
 
-    draws: NDArray[np.int8]
-    magnetisation: NDArray[np.float64]
+    _dtype = np.int8
 
-    def _new_traces(self, draws: int) -> dict[str, NDArray[Any]]:
-        n = len(self._chains)
-        states = draws if self._keep == "draws" else 0
-        return {
-            "draws": np.zeros((n, states, self.target.d), np.int8),
-            "log_prob": np.zeros((n, draws)),
-            "magnetisation": np.zeros((n, draws)),
-        }
+    @cached_property
+    def draws(self) -> NDArray[np.int8]:
+        if self._growth.keep != "path":
+            return super().draws
+        ends = np.arange(1, self._growth.drawn + 1) * self.sweeps_per_draw
+        return np.stack([path.after_sweeps(ends) for path in self._paths()]) if len(ends) else super().draws
+
+    @cached_property
+    def magnetisation(self) -> NDArray[np.float64]:
+        return self._trace("magnetisation")
+
+    def _scalars(self) -> dict[str, NDArray[np.float64]]:
+        return {"energy": self.log_prob, "magnetisation": self.magnetisation}
+
+    def _disagreement(self) -> NDArray[np.float64]:
+        return moments.disagreement(self._sums)
 
     @cached_property
     def _mean(self) -> Estimate:
@@ -103,17 +112,69 @@ class SpinRun(Run):
     def path_pair_mean_se(self) -> moments.Matrix:
         return self._path_pair_mean[1]
 
+    # The path itself
+
+    def _paths(self) -> list[Path]:
+        """Return the path of each chain."""
+        growth = self._growth
+        if growth.keep != "path":
+            raise AttributeError("the path was not kept; sample again with keep='path'")
+        if not growth.start:  # interrupted in its warm-up
+            return []
+        counts = growth.rows.array("flip_count")
+        rows = growth.rows.columns
+        return [
+            Path(start, rows[f"flip_site.{k}"].array()[0], rows[f"flip_time.{k}"].array()[0], counts[k])
+            for k, start in enumerate(growth.start)
+        ]
+
+    @property
+    def flips(self) -> tuple[NDArray[Any], ...]:
+        """All flips of each chain, with `keep="path"`: structured arrays with fields `time` and `site`."""
+        return tuple(path.flips(self._chains[0].sweep_time) for path in self._paths())
+
+    @property
+    def start(self) -> NDArray[np.int8]:
+        """Spins at time 0, where the recording began, (chain, d), with `keep="path"`."""
+        return np.array([path.start for path in self._paths()], np.int8).reshape(-1, self.target.d)
+
+    @property
+    def duration(self) -> float:
+        """Length of the recorded path of each chain."""
+        return float(self._growth.sweeps * self._chains[0].sweep_time)
+
+    def replay(self, times: ArrayLike) -> NDArray[np.int8]:
+        """Return the spins of all chains at some times of the recorded path, (chain, time, d); needs `keep="path"`.
+
+        Parameters
+        ----------
+        times : array_like
+            Times between 0 and `duration`. Spins that flip at just that time have flipped.
+
+        Examples
+        --------
+        >>> import bouncy
+        >>> run = bouncy.sample(bouncy.MRF.random(5, seed=0), draws=100, keep="path", seed=0)
+        >>> run.replay([0.0, run.duration]).shape
+        (4, 2, 5)
+        """
+        wanted = check_real_array("times", times).reshape(-1)
+        if not ((wanted >= 0.0) & (wanted <= self.duration)).all():
+            raise ValueError(
+                f"times must be between 0 and {self.duration:g}, the duration of the run, got {times!r:.60}"
+            )
+        return np.stack([path.at(wanted, self._chains[0].sweep_time) for path in self._paths()])
+
     def _diagnose(self) -> dict[str, Any]:
         d, clock = self.target.d, self.sampler.clock
         slow = clock.slow_variance(d, self.sampler.refreshment * self._sums.sweeps)
-        scalars = {"energy": self.log_prob, "magnetisation": self.magnetisation}
         rates = Rates(clock.hit_rate(d), clock.bounce_rate(d), slow)
-        report = diagnose(self, self._sums, rates, scalars, lambda draws: draws)
+        report = diagnose(self, self._sums, rates, self._scalars(), lambda draws: draws)
         report["warnings"] = warnings_of(self, report)
         if report["flips"] == 0:
             what = "accepted" if report["hits"] else "attempted"
             report["warnings"].append(f"no flip was {what}: the chains never left their first state after warm-up")
-        report["warnings"] += disagreements(moments.disagreement(self._sums))
+        report["warnings"] += disagreements(self._disagreement())
         return report
 
     def _summary(self) -> str:

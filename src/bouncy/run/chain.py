@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy._dispatch import state_arrays
+from bouncy._dispatch import named_state
 from bouncy.recorders.pairs import Pairs
 from bouncy.recorders.recorder import new_recorder, write_open_batch
-from bouncy.run.contract import AnyChain
+from bouncy.recorders.trail import Trail, new_trail, no_trail
+from bouncy.run.contract import AnyChain, Rows
 from bouncy.run.kernel import BUFFER, advance, settle
 from bouncy.samplers.contract import Sampler
 from bouncy.targets.contract import Target, TargetError, raise_failure, shown
@@ -53,7 +54,7 @@ class Chain(AnyChain):
         self.view = target.view()
         self.s = _random_start(target, self.view, start_seed) if start is None else _given_start(self.view, start)
         self.clock, self.toll = sampler.start(target.d, sampler_seed)
-        self.sweep_time = sampler.sweep_time(target.d)
+        self.sweep_time, self.mean_per_sweep = sampler.sweep_time(target.d), 1.0
         self.recorder = new_recorder(target.d, slots, thin * sampler.stride, pairs)
         self.flips_since_resync = np.zeros(1, np.int64)
         self._times = np.empty(BUFFER)
@@ -83,9 +84,54 @@ class Chain(AnyChain):
         A target that fails stops the chain for good, and what it failed with is raised.
         """
         before = time.thread_time()
-        if self._call(sweeps):
+        left = self._call(sweeps)
+        while left:
             self._raise_failure()
+            self._empty_trail()
+            left = self._call(left)
         self.timed(before, sweeps)
+
+    def new_rows(self, draws: int) -> Rows:
+        if self.keeps == "nothing":
+            return {}
+        rows: Rows = {"log_prob": np.empty(draws), "magnetisation": np.empty(draws)}
+        if self.keeps == "draws":
+            rows["draws"] = np.empty((draws, self.s.size), np.int8)
+        if self.keeps == "path":
+            rows |= {"flip_site": np.empty(0, np.int32), "flip_time": np.empty(0), "flip_count": np.empty(0, np.int32)}
+        return rows
+
+    def gather(self, sweeps: int) -> Rows:
+        """Run for some sweeps, and return what is kept of the draws that fell into them.
+
+        A path is kept as the sites and times of its flips since the beginning of their sweep, (flip,), and the number
+        of flips in each sweep, (sweep,).
+        """
+        if self.keeps != "path":
+            return super().gather(sweeps)
+        self.recorder = self.recorder._replace(trail=new_trail(self.s.size, sweeps))
+        self._flips: list[Rows] = []
+        try:
+            rows = super().gather(sweeps)
+            self._empty_trail()
+        finally:
+            self.recorder = self.recorder._replace(trail=no_trail())
+        return rows | {name: np.concatenate([part[name] for part in self._flips]) for name in self._flips[0]}
+
+    def _empty_trail(self) -> None:
+        """Move what the trail holds to the flips that were gathered."""
+        trail: Trail = self.recorder.trail
+        n, sweeps, _ = trail.tally
+        if n > trail.site.size:
+            raise RuntimeError(f"{n} flips in {sweeps} sweeps of {self.s.size} sites, which is a bug; report it")
+        counts = np.diff(trail.ends[:sweeps], prepend=0).astype(np.int32)
+        self._flips.append(
+            {"flip_site": trail.site[:n].copy(), "flip_time": trail.time[:n].copy(), "flip_count": counts}
+        )
+        trail.tally[:2] = 0
+
+    def bytes_per_sweep(self) -> float:
+        return super().bytes_per_sweep() + (12.0 * self.s.size + 4.0 if self.keeps == "path" else 0.0)
 
     def stop(self) -> None:
         """Have a target that may be slow stop in the middle of a sweep, after which the chain cannot go on."""
@@ -99,18 +145,21 @@ class Chain(AnyChain):
             error.chain = self.number
             raise
 
-    def _call(self, sweeps: int) -> bool:
-        stopped: bool = advance(
+    def _call(self, sweeps: int) -> int:
+        left: int = advance(
             self.clock, self.toll, self.view, self.recorder, self.s, self.flips_since_resync,
             self._times, self._sites, self.sweep_time, sweeps,
         )  # fmt: skip
-        return stopped
+        return left
 
     def write_open_batch(self) -> None:
         write_open_batch(self.recorder, self.s)
 
-    def arrays(self) -> list[NDArray[Any]]:
-        return [self.s, self.flips_since_resync, *state_arrays(self.clock, self.toll, self.view, self.recorder)]
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        arrays: dict[str, NDArray[Any]] = {"s": self.s, "flips_since_resync": self.flips_since_resync}
+        for name in ("clock", "toll", "view", "recorder"):
+            arrays |= named_state(name, getattr(self, name))
+        return arrays
 
 
 def _random_start(target: Target, view: Any, seed: np.random.SeedSequence) -> NDArray[np.int8]:

@@ -51,6 +51,9 @@ class Family(ABC):
     """
 
     kind: Literal["spins", "paths"]
+    pairs: str
+    slots: int
+    thin: int
 
     def __init__(self, target: Any, sampler: Any, pairs: str, slots: int, thin: int) -> None:
         self.target = target
@@ -202,6 +205,7 @@ class Blocks(Family):
     def __init__(self, scheme: Within[Any], block: Family) -> None:
         self._scheme, self._block = scheme, block
         self.target, self.sampler, self.kind = scheme, block.sampler, block.kind
+        self.pairs, self.slots, self.thin = block.pairs, block.slots, block.thin
 
     def _as_sampler(self, sampler: Any) -> Any:
         return self._block._as_sampler(sampler)

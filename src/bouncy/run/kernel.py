@@ -6,7 +6,7 @@ import numpy as np
 
 from bouncy._compile import kernel
 from bouncy.clocks.contract import fill, shift
-from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS, record_flip, record_sweep
+from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS, has_room, record_flip, record_sweep
 from bouncy.targets.contract import failed, flip, flip_cost, log_prob, resync
 from bouncy.tolls.contract import pay
 
@@ -18,34 +18,34 @@ _FLIPS_PER_SITE = 64
 
 @kernel
 def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps):  # type: ignore[no-untyped-def]
-    """Run a chain for n sweeps, and return whether it had to stop because its target failed.
+    """Run a chain for n sweeps, and return how many are left: because its target failed, or its recorder is full.
 
     Everything but `sweep_time` and `n_sweeps` is changed in place; `times` and `sites` are a buffer for hits. Cost: one
     `fill` and one `flip_cost` per hit, one `flip` and one `record_flip` per accepted flip, O(d) per sweep.
     """
     purse = toll.purse[0]
     events = recorder.open_events
-    for _ in range(n_sweeps):
+    for sweep in range(n_sweeps):
         bounces, refreshments = clock.count[0], clock.count[1]
         hits = 0
         flips = 0
         reached = False
         while not reached:
             if failed(target):
-                return True
+                return n_sweeps - sweep
             n, reached = fill(clock, sweep_time, times, sites)
             for k in range(n):
                 i = np.uint32(sites[k])  # an index without sign needs no test for being negative
                 cost = flip_cost(target, s, i)
                 if not cost > -np.inf and failed(target):  # to look for a failure at every hit would take longer
-                    return True
+                    return n_sweeps - sweep
                 passed, purse = pay(toll, purse, cost, i)
                 if passed:
                     record_flip(recorder, s, i, times[k])
                     flip(target, s, i)
                     flips += 1
                     if failed(target):
-                        return True
+                        return n_sweeps - sweep
             hits += n
         shift(clock, sweep_time)
         events[HITS] += hits
@@ -58,9 +58,12 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
             resync(target, s)
         record_sweep(recorder, target, s, sweep_time)
         if failed(target):
-            return True
+            return n_sweeps - sweep
+        if not has_room(recorder):
+            toll.purse[0] = purse
+            return n_sweeps - sweep - 1
     toll.purse[0] = purse
-    return False
+    return 0
 
 
 @kernel

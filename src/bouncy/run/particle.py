@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy._dispatch import state_arrays
+from bouncy._dispatch import named_state
 from bouncy.piecewise.contract import PathSampler, PiecewiseTarget
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import new_view
 from bouncy.piecewise.products import Products
 from bouncy.piecewise.recorder import PathRecorder, new_path_recorder, write_open_batch
-from bouncy.run.contract import AnyChain
+from bouncy.run.contract import AnyChain, Rows
 
 Array = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ class ParticleChain(AnyChain):
         self._cells, self._scale = cells, target.scale
         self.view = target.view()
         self.motion = sampler.start(target, y, rows, sampler_seed)
-        self.sweep_time = sampler.sweep_time(target.d)
+        self.sweep_time = self.mean_per_sweep = sampler.sweep_time(target.d)
         self.rates = sampler.rates(target)
         prepare(self.motion, self.view)
 
@@ -95,5 +95,11 @@ class ParticleChain(AnyChain):
     def write_open_batch(self) -> None:
         write_open_batch(self.recorder)
 
-    def arrays(self) -> list[NDArray[Any]]:
-        return state_arrays(self.motion, self.recorder)
+    def new_rows(self, draws: int) -> Rows:
+        if self.keeps == "nothing":
+            return {}
+        states = {"draws": np.empty((draws, self.motion.y.size))} if self.keeps == "draws" else {}
+        return {"log_prob": np.empty(draws), **states}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return named_state("motion", self.motion) | named_state("recorder", self.recorder)

@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 from bouncy._samplable import RunType, Samplable
 from bouncy._validation import check_count, check_real_array
 from bouncy.recorders.recorder import DRAWN
-from bouncy.run.contract import AnyChain
+from bouncy.run.contract import AnyChain, Rows, check_like
+
+# How rows of parameters are told from others.
+PARAMETER = "parameter."
+_WORD = 2**64 - 1
 
 Update = Callable[[NDArray[Any], Mapping[str, Any], np.random.Generator], Any]
 
@@ -109,9 +113,9 @@ class BlockChain(AnyChain):
         self._scheme = scheme
         self._block = block
         self._values = {name: value.copy() for name, value in scheme.initial.items()}
-        self._generator = np.random.default_rng(seed)
+        self._generator = np.random.Generator(np.random.PCG64(seed))
         self._traces: dict[str, NDArray[Any]] = {}
-        self.sweep_time = block.sweep_time
+        self.sweep_time, self.mean_per_sweep = block.sweep_time, block.mean_per_sweep
 
     @property
     def recorder(self) -> Any:
@@ -120,6 +124,15 @@ class BlockChain(AnyChain):
     @recorder.setter
     def recorder(self, recorder: Any) -> None:
         self._block.recorder = recorder
+
+    @property
+    def keeps(self) -> str:
+        return str(self._block.keeps)
+
+    @keeps.setter
+    def keeps(self, keeps: str) -> None:
+        if "_block" in self.__dict__:  # it is not there yet while the base class sets its default
+            self._block.keeps = keeps
 
     def __getattr__(self, name: str) -> Any:
         """Have everything else of the chain on the block."""
@@ -165,32 +178,54 @@ class BlockChain(AnyChain):
     def write_open_batch(self) -> None:
         self._block.write_open_batch()
 
-    def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {name: self._values[name].shape for name in self._scheme.updates}
+    def new_rows(self, draws: int) -> Rows:
+        if self.keeps == "nothing":
+            return {}
+        rows = {PARAMETER + name: np.empty((draws, *self._values[name].shape)) for name in self._scheme.updates}
+        block: Rows = self._block.new_rows(draws)
+        return block | rows
 
-    def hand_parameters(self, traces: dict[str, NDArray[Any]]) -> None:
-        self._traces = traces
+    def _hand_out(self, rows: Rows) -> None:
+        super()._hand_out(rows)
+        self._traces = {name: rows[PARAMETER + name] for name in self._scheme.updates if rows}
 
-    def arrays(self) -> list[NDArray[Any]]:
-        arrays: list[NDArray[Any]] = self._block.arrays()
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        arrays: dict[str, NDArray[Any]] = self._block.arrays()
         return arrays
 
-    def state(self) -> dict[str, Any]:
-        return {
-            "block": self._block.state(),
-            "values": {name: value.copy() for name, value in self._values.items()},
-            "generator": self._generator.bit_generator.state,
-            "cpu_seconds": self.cpu_seconds,
-            "sweeps": self.sweeps,
-        }
+    def state(self) -> dict[str, NDArray[Any]]:
+        own = {f"value.{name}": value.copy() for name, value in self._values.items()}
+        block = {f"block.{name}": array for name, array in self._block.state().items()}
+        times = {"sweeps": np.array(self.sweeps), "cpu_seconds": np.array(self.cpu_seconds)}
+        return own | block | times | {"generator": _to_words(self._generator)}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        self._values = {name: value.copy() for name, value in state["values"].items()}
-        self._generator.bit_generator.state = state["generator"]
-        self.cpu_seconds, self.sweeps = state["cpu_seconds"], state["sweeps"]
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        check_like(state, self.state())
+        self._values = {name: state[f"value.{name}"].copy() for name in self._values}
+        _from_words(self._generator, state["generator"])
+        self.sweeps, self.cpu_seconds = int(state["sweeps"]), float(state["cpu_seconds"])
         # The target first: it must not move what is then put back.
         self._block.retarget(self._scheme.target_of(self._values))
-        self._block.restore(state["block"])
+        self._block.restore({name: state[f"block.{name}"] for name in self._block.state()})
+
+
+def _to_words(generator: np.random.Generator) -> NDArray[np.uint64]:
+    """Return the state of a PCG64 generator as numbers of 64 bits, shape (6,)."""
+    state = generator.bit_generator.state
+    wide = [state["state"]["state"], state["state"]["inc"]]
+    words = [part for value in wide for part in (value >> 64, value & _WORD)]
+    return np.array([*words, state["has_uint32"], state["uinteger"]], np.uint64)
+
+
+def _from_words(generator: np.random.Generator, words: NDArray[np.uint64]) -> None:
+    """Put a generator into the state that `_to_words` returned."""
+    high, low, inc_high, inc_low, has_uint32, uinteger = map(int, words)
+    generator.bit_generator.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": high << 64 | low, "inc": inc_high << 64 | inc_low},
+        "has_uint32": has_uint32,
+        "uinteger": uinteger,
+    }
 
 
 def _plain(value: NDArray[Any]) -> Any:

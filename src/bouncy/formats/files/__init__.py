@@ -19,8 +19,8 @@ from typing import Any
 
 from bouncy._registry import modules
 from bouncy._validation import check_count, check_flag
+from bouncy._writing import written
 from bouncy.formats.files._source import ModelFileError, opened
-from bouncy.formats.files._writing import written
 from bouncy.targets.contract import Target
 
 __all__ = ["ModelFileError", "load_model", "save_model"]

@@ -1,0 +1,96 @@
+"""Numbers that a run has for each draw, by name: what traces, ranks and autocorrelations are drawn of."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_OF_SPINS = ("magnetisation", "|magnetisation|")
+
+
+class Scalar(NamedTuple):
+    """A number for each draw of each chain."""
+
+    name: str
+    values: Array  # (chain, draw)
+    spacing: int  # draws from one value to the next
+
+
+def has_spins(run: Any) -> bool:
+    """Say whether the states of a run are spins, and not numbers of any size."""
+    return bool(run.draws.dtype == np.int8)
+
+
+def check_continuous(run: Any) -> None:
+    """Refuse a run on spins, whose law is in their means."""
+    if has_spins(run):
+        raise ValueError(f"{run!r} is on spins; expected one on a continuous target: draw 'marginals' of this one")
+
+
+def scalar_of(run: Any, what: Hashable) -> Scalar:
+    """Return a trace of a run by its name.
+
+    Parameters
+    ----------
+    run : Run
+    what : hashable
+        "energy", which is -log_prob; of spins, "magnetisation" and "|magnetisation|"; the name of a number that was
+        updated beside the target (`run.parameters`); or the label or place of a site. The names come first: a site
+        that is called "energy" is found by its place.
+    """
+    spacing = int(getattr(run, "trace_spacing", 1))
+    if what == "energy":
+        return _known(Scalar("energy", -run.log_prob, spacing))
+    if what in _OF_SPINS and not has_spins(run):
+        raise ValueError(f"what is {what!r}, which only runs on spins have; expected 'energy' or a variable")
+    if what in _OF_SPINS:
+        values = run.magnetisation if what == "magnetisation" else np.abs(run.magnetisation)
+        return _known(Scalar(str(what), values, spacing))
+    parameter = getattr(run, "parameters", {}).get(what)
+    if parameter is not None and parameter.ndim == 2:
+        return _known(Scalar(str(what), parameter, spacing))
+    return _known(_site(run, what))
+
+
+def _site(run: Any, what: Hashable) -> Scalar:
+    """Return the trace of a site, given its label or place."""
+    try:
+        i = run.index(what)
+    except ValueError as error:
+        names = ", ".join(repr(name) for name in ("energy", *(_OF_SPINS if has_spins(run) else ())))
+        raise ValueError(f"what is {what!r:.60}; expected {names}, or a site: {error}") from error
+    if run.draws.shape[1] == 0 < run.log_prob.shape[1]:
+        raise ValueError(f"what is the site {what!r:.60}, but no states were kept; sample again with keep='draws'")
+    label = run.target.labels[i]
+    kind = "site" if has_spins(run) else "variable"
+    name = label if isinstance(label, str) else f"{kind} {label}"
+    return Scalar(name, run.draws[:, :, i].astype(np.float64), 1)
+
+
+def _known(scalar: Scalar) -> Scalar:
+    """Return a trace if there is something to draw."""
+    name, values, _ = scalar
+    if values.shape[1] < 4:
+        raise ValueError(
+            f"the run has {values.shape[1]} draws per chain; expected at least 4: use run.extend(draws=...)"
+        )
+    if not np.isfinite(values).all():
+        chain, draw = np.argwhere(~np.isfinite(values))[0]
+        raise ValueError(
+            f"{name} is {values[chain, draw]} at draw {draw} of chain {chain}; expected finite numbers: a target "
+            "without log_prob has no energy, draw 'magnetisation' or a site instead"
+        )
+    return scalar
+
+
+def chains_or_halves(x: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
+    """Return (chain, draw, ...) and what its rows are called; the halves of a single chain take the place of chains."""
+    if x.shape[0] > 1:
+        return x, [f"chain {k}" for k in range(x.shape[0])]
+    half = x.shape[1] // 2
+    return np.concatenate([x[:, :half], x[:, -half:]]), ["first half", "second half"]

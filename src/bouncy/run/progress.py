@@ -1,0 +1,163 @@
+"""What a run tells while it goes on, and the bars that show it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tqdm.auto import tqdm
+
+# Bars of single chains are shown for so many; more have one bar together.
+_MOST_BARS = 8
+# Seconds from one report to the next.
+_INTERVAL = 0.1
+_STEPS = 1000
+
+
+@dataclass(frozen=True)
+class ChainProgress:
+    """How far a chain is.
+
+    Attributes
+    ----------
+    number : int
+        What the chain is called.
+    done : float or None
+        Share of its work that is done; None where nobody knows how much there is.
+    draws : int
+        Draws so far.
+    flips_per_second : float
+        Accepted flips (for continuous targets crossings) per CPU second.
+    worst_se : float
+        Its largest standard error of a mean, NaN where it is not known yet.
+    """
+
+    number: int
+    done: float | None
+    draws: int
+    flips_per_second: float
+    worst_se: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: what a function that is passed as `progress=` is called with.
+
+    Attributes
+    ----------
+    sampler : str
+        Name of the sampler.
+    stage : {"warm-up", "sampling"}
+        What is going on.
+    done : float or None
+        Share of all work that is done; None where nobody knows how much there is.
+    left : str
+        What is left, in words: of time, of draws, or of precision.
+    chains : tuple of ChainProgress
+        The same of each chain.
+    """
+
+    sampler: str
+    stage: str
+    done: float | None
+    left: str
+    chains: tuple[ChainProgress, ...]
+
+
+class Reporter:
+    """Tells someone about the progress of a run, several times per second at most.
+
+    Parameters
+    ----------
+    progress : bool, callable or None
+        Whether to show bars, by default when standard error is a terminal, or a function to call.
+    """
+
+    def __init__(self, progress: bool | Callable[[Progress], object] | None) -> None:
+        self._call = progress if callable(progress) else None
+        shown = sys.stderr.isatty() if progress is None else bool(progress)
+        self._bars = _Bars() if shown and self._call is None else None
+        self._last = 0.0
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anyone listens."""
+        return self._call is not None or self._bars is not None
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for a report."""
+        return self.wanted and time.perf_counter() - self._last >= _INTERVAL
+
+    def report(self, progress: Progress) -> None:
+        """Show how far a run is."""
+        self._last = time.perf_counter()
+        if self._call is not None:
+            self._call(progress)
+        elif self._bars is not None:
+            self._bars.show(progress)
+
+    def close(self) -> None:
+        """Take the bars away."""
+        if self._bars is not None:
+            self._bars.close()
+
+
+class _Bars:
+    """A bar for each chain, or one for all of many."""
+
+    def __init__(self) -> None:
+        self._bars: list[tqdm] = []
+        self._stage = ""
+
+    def show(self, progress: Progress) -> None:
+        lines = _lines(progress)
+        if len(lines) != len(self._bars) or progress.stage != self._stage:
+            self.close()
+            self._stage = progress.stage
+            self._bars = [_new_bar(k, progress) for k in range(len(lines))]
+        for bar, (label, done, words) in zip(self._bars, lines, strict=True):
+            bar.set_description_str(label, refresh=False)
+            bar.set_postfix_str(words, refresh=False)
+            bar.n = round(_STEPS * (done or 0.0))
+            bar.refresh()
+
+    def close(self) -> None:
+        for bar in reversed(self._bars):
+            bar.close()
+        self._bars = []
+
+
+def _new_bar(position: int, progress: Progress) -> tqdm:
+    known = progress.done is not None
+    form = "{desc} {percentage:3.0f}%|{bar}| {postfix}" if known else "{desc} {elapsed} {postfix}"
+    return tqdm(total=_STEPS, position=position, leave=False, bar_format=form, dynamic_ncols=True, smoothing=0)
+
+
+def _lines(progress: Progress) -> list[tuple[str, float | None, str]]:
+    """Return the label, the share done and the words of each bar."""
+    name = f"{progress.sampler}, {progress.stage}"
+    chains = progress.chains
+    if len(chains) > _MOST_BARS:
+        return [(f"{name}, {len(chains)} chains", progress.done, _words(chains, progress.left))]
+    return [
+        (
+            f"{name}, chain {chain.number}",
+            chain.done,
+            _words([chain], progress.left if chain is chains[-1] else ""),
+        )
+        for chain in chains
+    ]
+
+
+def _words(chains: Sequence[ChainProgress], left: str) -> str:
+    """Return draws, flips per second and the worst error of some chains, in words."""
+    draws = min(chain.draws for chain in chains)
+    flips = sum(chain.flips_per_second for chain in chains)
+    errors = [chain.worst_se for chain in chains if chain.worst_se == chain.worst_se]
+    parts = [f"{draws:,} draws"] if draws else []
+    parts += [f"{flips / 1e6:.3g} M flips/s"] if flips else []
+    parts += [f"se {max(errors):.2g}"] if errors else []
+    return ", ".join([*parts, left] if left else parts)
