@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian
     from bouncy.piecewise.targets.spike_slab import SpikeSlab
     from bouncy.piecewise.targets.truncated_gaussian import TruncatedGaussian
+    from bouncy.results._layout import RunFileError
     from bouncy.results.inclusion import InclusionTable
     from bouncy.results.paths import PathRun
     from bouncy.results.run import DisagreementWarning, InterruptedWarning, Run
     from bouncy.results.spins import SpinRun
+    from bouncy.results.summary import Summary
     from bouncy.run.checkpoint import CheckpointError, CheckpointWarning
     from bouncy.run.progress import Progress
     from bouncy.run.rows import SpillWarning
@@ -64,11 +66,13 @@ __all__ = [
     "Polynomial",
     "Progress",
     "Run",
+    "RunFileError",
     "Sampler",
     "SlowTargetWarning",
     "SpikeSlab",
     "SpillWarning",
     "SpinRun",
+    "Summary",
     "Target",
     "TargetError",
     "TruncatedGaussian",
@@ -110,11 +114,13 @@ _HOME = {
     "Progress": "bouncy.run.progress",
     "RBM": "bouncy.targets.rbm",
     "Run": "bouncy.results.run",
+    "RunFileError": "bouncy.results._layout",
     "Sampler": "bouncy.samplers.contract",
     "SlowTargetWarning": "bouncy.targets._functions",
     "SpikeSlab": "bouncy.piecewise.targets.spike_slab",
     "SpillWarning": "bouncy.run.rows",
     "SpinRun": "bouncy.results.spins",
+    "Summary": "bouncy.results.summary",
     "Target": "bouncy.targets.contract",
     "TargetError": "bouncy.targets.contract",
     "TruncatedGaussian": "bouncy.piecewise.targets.truncated_gaussian",

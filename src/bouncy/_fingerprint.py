@@ -25,7 +25,7 @@ _SEED = 20171102
 
 
 def target_fingerprint(target: Samplable[Any]) -> str:
-    """Return a hexadecimal digest of a model: its class, size, labels, and log p at sixteen fixed states.
+    """Return a hexadecimal digest of a model: its class, size and labels, and log p at sixteen fixed states.
 
     It is the same on every machine and in every process, takes sixteen evaluations of log p, and leaves all random
     generators as they are. For a `Within` it is that of the first target, with names and initial values of parameters.
@@ -46,11 +46,15 @@ def _description(target: Any) -> dict[str, Any]:
     if isinstance(target, Within):
         values = {name: _rounded(value.ravel()) for name, value in target.initial.items()}
         return {"within": _description(target.first), "parameters": values, "sweeps": target.sweeps}
+    probes = _probes(target)
+    # Where a target chooses the states, moving both would leave log p as it is: so it also counts where they are.
+    places = probes @ _spins(1, target.d)[0].astype(np.float64)
     return {
         "class": type(target).__name__,
         "d": target.d,
         "labels": _labels(target),
-        "log_prob": _rounded(_log_probs(target, _probes(target))),
+        "places": _rounded(places),
+        "log_prob": _rounded(_log_probs(target, probes)),
     }
 
 

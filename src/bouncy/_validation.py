@@ -7,6 +7,7 @@ thing) or `ValueError` (right kind, wrong value) with a message that says what w
 from __future__ import annotations
 
 import math
+import os
 from numbers import Integral, Real
 from typing import Any
 
@@ -62,6 +63,14 @@ def check_flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {value!r:.60} of type {type(value).__name__}")
     return bool(value)
+
+
+def check_path(path: Any) -> str:
+    """Return a path as text."""
+    place = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(place, str) or "\0" in place:
+        raise TypeError(f"path must be a path as text or pathlib.Path, got {path!r:.60} of type {type(path).__name__}")
+    return place
 
 
 def check_real_array(name: str, value: ArrayLike) -> NDArray[np.float64]:

@@ -1,10 +1,11 @@
-"""Writing a file so that a crash at any moment leaves either the old one or the new one, whole."""
+"""Writing a file or a directory so that a crash leaves either the old one or the new one, whole."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -29,6 +30,54 @@ def written(path: str, overwrite: bool) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
     _sync_directory(os.path.dirname(final))
+
+
+@contextlib.contextmanager
+def written_directory(path: str, overwrite: bool, marker: str) -> Iterator[str]:
+    """Make a directory that takes its place at `path` when the block ends without an error, and is removed otherwise.
+
+    One that exists is replaced only if it holds a file called `marker`, as directories of its kind do: a slip of the
+    hand must not remove anything else. A crash between two renamings leaves the old one under a name that ends in
+    `.old`.
+    """
+    final = os.path.realpath(path)
+    _check_directory(path, final, overwrite, marker)
+    temporary = f"{final}.{secrets.token_hex(8)}.part"
+    try:
+        os.mkdir(temporary)
+        yield temporary
+        _sync_tree(temporary)
+        if os.path.lexists(final):
+            _check_directory(path, final, overwrite, marker)
+            aside = f"{temporary.removesuffix('.part')}.old"
+            os.rename(final, aside)
+            os.rename(temporary, final)
+            shutil.rmtree(aside)
+        else:
+            os.rename(temporary, final)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    _sync_directory(os.path.dirname(final))
+
+
+def _check_directory(path: str, final: str, overwrite: bool, marker: str) -> None:
+    folder = os.path.dirname(final)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"cannot write {path}: there is no directory {folder}")
+    if not os.path.lexists(final):
+        return
+    if not os.path.isfile(os.path.join(final, marker)):
+        raise FileExistsError(f"cannot write {path}: it exists and holds no {marker}, so that it is something else")
+    if not overwrite:
+        raise _exists(path)
+
+
+def _sync_tree(folder: str) -> None:
+    for place, _, files in os.walk(folder):
+        for name in files:
+            with open(os.path.join(place, name), "rb") as file:
+                os.fsync(file.fileno())
+        _sync_directory(place)
 
 
 def _check_place(path: str, final: str, overwrite: bool) -> None:

@@ -183,7 +183,7 @@ def test_constant_sites_are_called_constant(capsys):
     assert run.diagnostics["constant_sites"].tolist() == [0]
     assert run.diagnostics["ess"]["sites"].mask.tolist() == [True, False, False]
     assert np.isfinite(run.diagnostics["ess"]["worst_site"])
-    run.summary()
+    print(run.summary())
     printed = capsys.readouterr().out
     assert "constant" in printed
     assert "nan" not in printed
@@ -231,7 +231,7 @@ def test_rate_scores_are_standard_normal_scores(target):
 def test_tiny_runs_say_what_they_do_not_know(target, draws, capsys):
     """Catches a crash, a warning or a bare NaN when there is too little to estimate an error from."""
     run = bouncy.sample(target, chains=1, draws=draws, warmup=0, seed=0)
-    run.summary()
+    print(run.summary())
     assert "nan" not in capsys.readouterr().out
     assert np.isnan(run.mean_se).all() == (draws == 1)
 
@@ -303,12 +303,12 @@ def test_spawned_seed_repeats_a_run(target):
 def test_summary_prints_a_table(target, capsys):
     """Catches a summary that hides what a user needs."""
     run = bouncy.sample(target, draws=100, seed=0)
-    run.summary()
+    print(run.summary())
     text = capsys.readouterr().out
     for word in ("bps-gaussian", "mean", "se", "ess", "rhat", "energy", "attempted flips", "hit rate z"):
         assert word in text
     large = bouncy.sample(bouncy.MRF.ising((8, 8), 0.2), draws=50, seed=0)
-    large.summary()
+    print(large.summary())
     assert "44 more sites" in capsys.readouterr().out
 
 

@@ -26,7 +26,7 @@ BINS = 64
 
 
 @part("open_mean", "open_square", "open_cell", "open_bin", "open_events", "mean", "square", "cell", "bin", "events",
-      "extremes", "tally", "low", "width")  # fmt: skip
+      "flips", "extremes", "tally", "low", "width")  # fmt: skip
 class PathRecorder(NamedTuple):
     """Integrals over the open batch, those of closed batches, and the draws."""
 
@@ -40,6 +40,7 @@ class PathRecorder(NamedTuple):
     cell: Array  # (slots, n)
     bin: Array  # (slots, d * (BINS + 2))
     events: Array  # (slots, 4)
+    flips: NDArray[np.int64]  # (d,) crossings of each coordinate since the recorder was new
     extremes: Array  # (2, d) lowest and highest value at the ends of sweeps
     tally: NDArray[np.int64]  # (6,) as of the recorder of spins
     draws: Array  # (n, d)
@@ -76,6 +77,7 @@ def new_path_recorder(
         cell=np.zeros((slots, cells)),
         bin=np.zeros((slots, d * (BINS + 2))),
         events=np.zeros((slots, 4)),
+        flips=np.zeros(d, np.int64),
         extremes=np.repeat([[np.inf], [-np.inf]], d, axis=1),
         tally=tally,
         draws=np.empty((0, d)),
@@ -129,6 +131,7 @@ def record_wall(recorder, i, p, u, t):  # type: ignore[no-untyped-def]
 @helper
 def record_crossing(recorder, i, row, x, slope, t):  # type: ignore[no-untyped-def]
     """Account for coordinate i, which at leg time t leaves the cell `row` for one of this slope, with the value x."""
+    recorder.flips[i] += 1
     now = recorder.clock[0] + t
     recorder.open_cell[row] += now - recorder.entered_cell[i]
     recorder.entered_cell[i] = now

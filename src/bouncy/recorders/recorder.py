@@ -16,7 +16,7 @@ from bouncy.recorders.trail import AnyTrail, no_trail, trail_flip, trail_has_roo
 from bouncy.targets.contract import conditional_means, log_prob
 
 
-@part("open_path", "open_mean", "open_events", "path", "mean", "events", "elapsed", "tally")
+@part("open_path", "open_mean", "open_events", "path", "mean", "events", "flips", "elapsed", "tally")
 class Recorder(NamedTuple):
     """Sums over the open batch, sums of closed batches, and the draws.
 
@@ -30,6 +30,7 @@ class Recorder(NamedTuple):
     path: NDArray[np.float64]  # (slots, d) closed batches, likewise
     mean: NDArray[np.float64]  # (slots, d)
     events: NDArray[np.float64]  # (slots, 4)
+    flips: NDArray[np.int64]  # (d,) of each site since the recorder was new
     elapsed: NDArray[np.float64]  # (1,) time since the open batch began
     tally: NDArray[np.int64]  # (6,) see the indices below
     draws: NDArray[np.int8]  # (n, d)
@@ -58,6 +59,7 @@ def new_recorder(d: int, slots: int, thin: int, pairs: Pairs) -> Recorder:
         path=np.zeros((slots, d)),
         mean=np.zeros((slots, d)),
         events=np.zeros((slots, 4)),
+        flips=np.zeros(d, np.int64),
         elapsed=np.zeros(1),
         tally=tally,
         draws=np.empty((0, d), np.int8),
@@ -78,6 +80,7 @@ def _record_flip(recorder, s, i, t):  # type: ignore[no-untyped-def]
     pairs_flip(recorder.pairs, recorder.open_path, s, i, t)
     # The integral of s_i is s_i t at the end plus 2 s_i t for each flip, s_i as before it.
     recorder.open_path[i] += 2.0 * s[i] * t
+    recorder.flips[i] += 1
 
 
 @implements(record_sweep, Recorder)

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bouncy._fingerprint import target_fingerprint
+from bouncy.results.describe import described_sampler, described_seed, ending, versions
+from bouncy.results.stored import StoredTarget
 
 if TYPE_CHECKING:
     import xarray
 
     from bouncy.results.run import Run
 
+_TEXT = 4000
+
 
 def to_datatree(run: Run, name: str, statistics: dict[str, NDArray[np.float64]]) -> xarray.DataTree:
-    """Return a tree with groups `posterior` and `sample_stats`.
+    """Return a tree with groups `posterior` and `sample_stats`, which say how they came about.
 
     Parameters
     ----------
@@ -30,28 +38,88 @@ def to_datatree(run: Run, name: str, statistics: dict[str, NDArray[np.float64]])
         import xarray
     except ImportError as error:
         raise ImportError("to_arviz needs xarray: install it with  pip install 'bouncy[arviz]'") from error
-    chains, draws = run.log_prob.shape
-    grid: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
-    posterior: dict[str, Any] = {
-        key: (("chain", "draw", *(f"{key}_dim_{k}" for k in range(trace.ndim - 2))), trace)
-        for key, trace in run.parameters.items()
-    }
-    if run.draws.shape[1]:
-        posterior[name] = (("chain", "draw", "site"), run.draws)
+    attributes = described(run)
     traces = {"lp": run.log_prob, "energy": -run.log_prob, **statistics}
     stats = {key: (("chain", "draw"), trace) for key, trace in traces.items()}
-    attributes = {"inference_library": "bouncy", "sampler": run.sampler.name, "seed": str(run.seed)}
+    grid = _grid(run)
     sites = {**grid, "site": _coordinates(run.target.labels)}
     return xarray.DataTree.from_dict(
         {
-            "posterior": xarray.Dataset(posterior, sites, attributes),
+            "/": xarray.Dataset(attrs=attributes),
+            "posterior": xarray.Dataset(_posterior(run, name), sites, attributes),
             "sample_stats": xarray.Dataset(stats, grid, attributes),
         }
     )
 
 
-def _coordinates(labels: tuple[Hashable, ...]) -> list[Hashable]:
-    """Return labels as xarray can index them: numbers and text as they are, anything else as its text."""
-    if all(isinstance(label, int) for label in labels) or all(isinstance(label, str) for label in labels):
-        return list(labels)
-    return [str(label) for label in labels]
+def described(run: Run) -> dict[str, Any]:
+    """Return what a run was, as attributes that every file format can hold: text and numbers."""
+    target, sampler = run.target, described_sampler(run.sampler)
+    origin: dict[str, Any] = getattr(run, "_origin", {})
+    version = origin.get("versions") or versions()
+    attributes = {
+        "inference_library": "bouncy",
+        "inference_library_version": version["bouncy"],
+        "created_at": origin.get("created_at") or now(),
+        "seed": json.dumps(described_seed(run.seed)),
+        "sampler": sampler["name"],
+        "sampler_class": sampler["class"],
+        "sampler_settings": json.dumps(sampler["settings"]),
+        "target": target_text(target),
+        "target_fingerprint": fingerprint_of(target),
+        "warmup": run.warmup,
+        "thin": run.thin,
+        "sampling_seconds": run.sampling_seconds,
+        **{f"{name}_version": version[name] for name in ("numpy", "numba", "python")},
+    }
+    # Not every format knows true and false.
+    return attributes | {key: int(value) if isinstance(value, bool) else value for key, value in ending(run).items()}
+
+
+def target_text(target: Any) -> str:
+    """Return what a target calls itself, cut to what an attribute of a file can hold."""
+    return f"{target!r:.{_TEXT}}"
+
+
+def fingerprint_of(target: Any) -> str:
+    """Return the fingerprint of a target, or the one that is known of it."""
+    return target.fingerprint if isinstance(target, StoredTarget) else target_fingerprint(target)
+
+
+def now() -> str:
+    """Return the time in the form of ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def posterior_name(parameter: str, taken: str) -> str:
+    """Return what a parameter is called beside draws and coordinates, whose names are taken."""
+    return f"{parameter}_" if parameter in (taken, "chain", "draw", "site") else parameter
+
+
+def _posterior(run: Run, name: str) -> dict[str, Any]:
+    """Return parameters, and draws where they were kept."""
+    posterior: dict[str, Any] = {}
+    for parameter, trace in run.parameters.items():
+        key = posterior_name(parameter, name)
+        posterior[key] = (("chain", "draw", *(f"{key}_dim_{k}" for k in range(trace.ndim - 2))), trace)
+    if run.draws.shape[1]:
+        posterior[name] = (("chain", "draw", "site"), run.draws)
+    return posterior
+
+
+def _grid(run: Run) -> dict[str, Any]:
+    """Return the coordinates of traces: which chains, and which of their draws."""
+    chains, kept = run.log_prob.shape
+    spacing: int = getattr(run, "trace_spacing", 1)
+    return {"chain": np.arange(chains), "draw": np.arange(kept) * spacing}
+
+
+def _coordinates(labels: tuple[Hashable, ...]) -> NDArray[Any]:
+    """Return labels as xarray can index them: whole numbers as they are, anything else as its text."""
+    if all(isinstance(label, int) and not isinstance(label, bool) for label in labels):
+        try:
+            return np.array(labels, dtype=np.int64)
+        except OverflowError:
+            pass
+    # As objects, because zarr has no settled form for text of a fixed length.
+    return np.array([str(label) for label in labels], dtype=object)

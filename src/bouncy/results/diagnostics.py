@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.results.batches import normal_score
+from bouncy.results.describe import short_label
 from bouncy.results.ess import effective_sample_size, is_constant, r_hat, rank_normalise
 from bouncy.results.moments import Sums, event_rates, event_totals
 
@@ -31,9 +32,13 @@ _ROUNDING = 1e-9
 ENOUGH_BATCHES = 16
 # Chains are said to disagree about a site below this probability, divided by the number of sites.
 _DISAGREEMENT = 1e-4
+# Sites that a warning calls by their names.
+_NAMED = 5
 
 
-def diagnose(run: Run, sums: Sums, expected: Rates, scalars: dict[str, Array], scores: Scores) -> dict[str, Any]:
+def diagnose(
+    run: Run, sums: Sums, expected: Rates, scalars: dict[str, Array], scores: Scores, frozen: NDArray[np.bool_]
+) -> dict[str, Any]:
     """Return the diagnostics of a run, but for its warnings.
 
     Parameters
@@ -46,6 +51,8 @@ def diagnose(run: Run, sums: Sums, expected: Rates, scalars: dict[str, Array], s
         Traces of shape (chain, draw) to judge, by name.
     scores
         What to compute effective sample sizes and R-hat of the sites from, given draws of shape (chain, draw, k).
+    frozen : ndarray, shape (d,)
+        Which sites never moved while anything was recorded.
     """
     totals = event_totals(sums)
     hit_z, bounce_z = rate_scores(sums, expected)
@@ -61,7 +68,8 @@ def diagnose(run: Run, sums: Sums, expected: Rates, scalars: dict[str, Array], s
         "bounce_rate_z": bounce_z,
         "ess": {},
         "rhat": {},
-        "constant_sites": np.empty(0, np.int64),
+        "frozen_sites": np.flatnonzero(frozen),
+        "constant_sites": np.flatnonzero(frozen),
     }
     for name, trace in scalars.items():
         report["ess"][name], report["rhat"][name] = _scalar(trace)
@@ -125,9 +133,9 @@ def _scalar(trace: NDArray[np.float64]) -> tuple[float | str, float | str]:
 
 
 def _add_sites(report: dict[str, Any], draws: NDArray[Any], scores: Scores) -> None:
-    """Add ESS and R-hat of the sites; a site that never moves is masked, and named in `constant_sites`."""
+    """Add ESS and R-hat of the sites; a site with the same value in all draws is masked, and is constant."""
     constant = is_constant(draws)
-    report["constant_sites"] = np.flatnonzero(constant)
+    report["constant_sites"] = np.union1d(report["frozen_sites"], np.flatnonzero(constant))
     scored = scores(draws)
     for name, values, worst in (("ess", effective_sample_size(scored), np.min), ("rhat", r_hat(scored), np.max)):
         sites = np.ma.masked_array(values, mask=constant)
@@ -140,33 +148,68 @@ def _add_sites(report: dict[str, Any], draws: NDArray[Any], scores: Scores) -> N
 def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
     """Return what a user should know before believing the error bars, in plain words."""
     found: list[str] = run.sampler.remarks(report["hits"], report["flips"])
-    n_constant = report["constant_sites"].size
-    if n_constant:
-        found.append(f"{n_constant} of {run.target.d} sites never moved and are called constant")
-    who = "chains" if run.log_prob.shape[0] > 1 else "the two halves of the chain"
-    for name, value in report["rhat"].items():
-        if name not in ("sites", "median_site") and isinstance(value, float) and value > 1.01:
-            found.append(f"{who} disagree: R-hat of {name.replace('_', ' ')} is {value:.4g} (want below 1.01)")
+    found += _constant_sites(run.target.labels, report["frozen_sites"], report["constant_sites"])
+    found += _r_hats(report["rhat"], run.log_prob.shape[0])
     if report["batches"] < ENOUGH_BATCHES:
-        found.append(f"{report['batches']} batches are too few to trust the standard errors; run longer")
-    length = report["batch_sweeps"] / (run.sweeps_per_draw * run.trace_spacing)
+        batches = f"{report['batches']} batch{' is' if report['batches'] == 1 else 'es are'}"
+        found.append(f"{batches} too few to trust the standard errors; run longer")
+    length = report["batch_sweeps"] / run.sweeps_per_draw
     sizes = [value for name, value in report["ess"].items() if name != "sites" and isinstance(value, float)]
     if sizes:
-        needed = BATCH_TIMES * run.log_prob.size / min(sizes)
+        draws = run._sums.sweeps // run.sweeps_per_draw * run.log_prob.shape[0]
+        needed = BATCH_TIMES * draws / min(sizes)
         if length < needed:
             found.append(
-                f"batches of {length * run.trace_spacing:.3g} draws are shorter than {BATCH_TIMES} autocorrelation "
-                f"times ({needed * run.trace_spacing:.0f} draws): standard errors may be too small; run longer"
+                f"batches of {length:.3g} draws are shorter than {BATCH_TIMES} autocorrelation times "
+                f"({needed:.0f} draws): standard errors may be too small; run longer"
             )
     for name in ("hit_rate_z", "bounce_rate_z"):
         if abs(report[name]) > _SUSPICIOUS_Z:
-            found.append(f"{name} is {report[name]:.1f}: the clock does not keep its rate, which is a bug; report it")
+            what = "attempted flips (wall hits)" if name == "hit_rate_z" else "bounces"
+            found.append(
+                f"{name} is {report[name]:.1f}: {what} do not come at the rate that they must have on any target; this "
+                "is a bug of the sampler, and no result is to be trusted; please report it"
+            )
     return found
 
 
 def is_disagreement(tail: Array) -> bool:
     """Return whether some site differs between chains by more than chance allows, given the probability of each."""
     return bool((tail < _DISAGREEMENT / tail.size).any())
+
+
+def _r_hats(rhat: dict[str, Any], chains: int) -> list[str]:
+    """Return sentences about traces on which chains, or the halves of a single one, do not agree."""
+    who, found = "chains" if chains > 1 else "the two halves of the chain", []
+    for name, value in rhat.items():
+        what = name.replace("_", " ")
+        if name in ("sites", "median_site") or not isinstance(value, float) or not value > 1.01:
+            continue
+        if value == np.inf:
+            found.append(f"{who} disagree: each is stuck at a value of its own ({what}); R-hat is infinite")
+        else:
+            found.append(f"{who} disagree: R-hat of {what} is {value:.4g} (want below 1.01)")
+    return found
+
+
+def _constant_sites(labels: Sequence[Hashable], frozen: NDArray[np.intp], constant: NDArray[np.intp]) -> list[str]:
+    """Return sentences about the sites that never moved, and those that did so only between draws."""
+    found, d = [], len(labels)
+    if frozen.size:
+        found.append(f"{frozen.size} of {d} sites never moved and are called constant: {_named(labels, frozen)}")
+    between = np.setdiff1d(constant, frozen)
+    if between.size:
+        found.append(
+            f"{between.size} of {d} sites have the same value in every draw, though they moved between draws: "
+            f"{_named(labels, between)}"
+        )
+    return found
+
+
+def _named(labels: Sequence[Hashable], sites: NDArray[np.intp]) -> str:
+    """Return what the first few of some sites are called."""
+    names = [short_label(labels[i]) for i in sites[:_NAMED]]
+    return ", ".join(names) + (", ..." if sites.size > _NAMED else "")
 
 
 def disagreements(tail: Array) -> list[str]:

@@ -45,7 +45,10 @@ def effective_sample_size(x: NDArray[np.generic]) -> Array:
 
 
 def r_hat(x: NDArray[np.generic]) -> Array:
-    """Return split R-hat of each variable of (chain, draw, k): infinity where each chain is stuck at its own value."""
+    """Return split R-hat of each variable of (chain, draw, k).
+
+    Infinity where the chains are stuck at values of their own, NaN where all have the same value.
+    """
     rhat = np.empty(x.shape[2])
     for begin in range(0, x.shape[2], _CHUNK):
         chunk = _split(x[:, :, begin : begin + _CHUNK])
@@ -53,7 +56,11 @@ def r_hat(x: NDArray[np.generic]) -> Array:
         within = chunk.var(axis=1, ddof=1).mean(axis=0)
         between = chunk.mean(axis=1).var(axis=0, ddof=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            rhat[begin : begin + _CHUNK] = np.sqrt((n - 1) / n + between / within)
+            values = np.sqrt((n - 1) / n + between / within)
+        # Rounding gives the mean of equal numbers a little variance, and would turn infinity into 1e16.
+        still = (chunk == chunk[:, :1]).all(axis=(0, 1))
+        alike = (chunk[:, 0] == chunk[0, 0]).all(axis=0)
+        rhat[begin : begin + _CHUNK] = np.where(still, np.where(alike, np.nan, np.inf), values)
     return rhat
 
 

@@ -53,7 +53,8 @@ class InclusionTable:
         if not hasattr(run, "mean_se"):
             raise TypeError(f"InclusionTable takes a run, as in InclusionTable(bouncy.sample(target)), got {run!r:.60}")
         # A variable that is always in the model, or never, is an answer and no reason to worry.
-        self._warnings = [text for text in run.diagnostics["warnings"] if "never moved" not in text]
+        said = ("never moved", "same value in every draw")
+        self._warnings = [text for text in run.diagnostics["warnings"] if not any(part in text for part in said)]
         probability, error = _probabilities(run)
         order = np.argsort(-probability, kind="stable")
         labels = run.target.labels

@@ -22,6 +22,8 @@ from bouncy.results.run import Run
 if TYPE_CHECKING:
     import xarray
 
+    from bouncy.results.summary import Summary
+
 Array = NDArray[np.float64]
 
 
@@ -263,15 +265,21 @@ class PathRun(Run):
 
     def _diagnose(self) -> dict[str, Any]:
         rates = Rates(*self._chains[0].rates)
-        report = diagnose(self, self._sums, rates, self._scalars(), _normal_scores)
+        report = diagnose(self, self._sums, rates, self._scalars(), _normal_scores, self._frozen())
         report["warnings"] = warnings_of(self, report)
         report["warnings"] += disagreements(self._disagreement())
         return report
 
-    def _summary(self) -> str:
-        from bouncy.results.path_summary import path_summary_text
+    def _frozen(self) -> NDArray[np.bool_]:
+        """Say which variables crossed nothing and had one value at the ends of all sweeps of a chain, (d,)."""
+        extremes = np.stack([recorder.extremes for recorder in self._sums.recorders])
+        still: NDArray[np.bool_] = (extremes[:, 0] == extremes[:, 1]).all(axis=0) & (self.flips_per_site == 0)
+        return still
 
-        return path_summary_text(self)
+    def _summary(self) -> Summary:
+        from bouncy.results.path_summary import path_summary
+
+        return path_summary(self)
 
     def _to_arviz(self) -> xarray.DataTree:
         from bouncy.results.arviz import to_datatree

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._fingerprint import target_fingerprint
-from bouncy.piecewise.samplers import names as path_samplers
+from bouncy.results.describe import as_sampler, as_seed, described_sampler, described_seed
 from bouncy.run.checkpoint import Checkpoint, CheckpointError
 from bouncy.run.contract import AnyChain
 from bouncy.run.families import Family, family_of
 from bouncy.run.goal import Goal
 from bouncy.run.growth import RECORDING, Growth
 from bouncy.run.rows import RAGGED, InFile, Rows, Thinned
-from bouncy.samplers import names as spin_samplers
 
 if TYPE_CHECKING:
     from bouncy.results.run import Run
@@ -32,10 +31,11 @@ def saved(run: Run) -> tuple[dict[str, Any], Arrays]:
     header = {
         "target": repr(run.target),
         "fingerprint": run.fingerprint,
+        "kind": family.kind,
         "sampler": described_sampler(run.sampler),
         "pairs": family.pairs,
         "slots": family.slots,
-        "seed": _described_seed(run.seed),
+        "seed": described_seed(run.seed),
         "thin": run.thin,
         "keep": growth.keep,
         "chooses_warmup": options["chooses_warmup"],
@@ -73,7 +73,7 @@ def restored(
             f"the checkpoint is of another model: {header['target']:.80} with fingerprint {header['fingerprint']:.16}, "
             f"but {target!r:.80} with fingerprint {fingerprint:.16} was passed",
         )
-    sampler = _sampler_of(folder, header["sampler"], sampler)
+    sampler = _sampler_of(folder, _text(header["kind"]), header["sampler"], sampler)
     thin = _whole(header["thin"], 1)
     family = family_of(target, sampler, _text(header["pairs"]), _whole(header["slots"], 2), thin)
     chains = [_chain_of(family, _whole(number), arrays) for number in header["numbers"]]
@@ -92,7 +92,7 @@ def restored(
         growth.tracked.restore({name: arrays[f"tracked.{name}"] for name in growth.tracked.arrays()})
     checkpoint.follow(_whole(header["generation"]), growth.rows)
     options = {
-        "seed": _seed_of(header["seed"]),
+        "seed": as_seed(header["seed"]),
         "thin": thin,
         "chooses_warmup": bool(header["chooses_warmup"]),
         "stopped_by": _text(header["stopped_by"]),
@@ -132,23 +132,16 @@ def _rows_of(growth: Growth, header: dict[str, Any], arrays: Arrays) -> Rows:
     return rows
 
 
-def described_sampler(sampler: Any) -> dict[str, Any]:
-    """Return the class of a sampler and its settings, as JSON can hold them."""
-    fields = {field.name: getattr(sampler, field.name) for field in dataclasses.fields(sampler)}
-    return {"class": f"{type(sampler).__module__}.{type(sampler).__qualname__}", "settings": fields}
-
-
-def _sampler_of(folder: Path, described: dict[str, Any], given: Any) -> Any:
+def _sampler_of(folder: Path, kind: str, described: dict[str, Any], given: Any) -> Any:
     """Return the sampler that was described, or the one that is given if it is the same."""
     if given is not None:
         if described_sampler(given) != described:
             raise CheckpointError(folder, f"the checkpoint is of the sampler {described}, but {given!r} was passed")
         return given
-    known = {type(make()) for names in (spin_samplers(), path_samplers()) for make in names.values()}
-    for kind in known:
-        if f"{kind.__module__}.{kind.__qualname__}" == described["class"]:
-            return kind(**described["settings"])
-    raise CheckpointError(folder, f"the checkpoint is of the sampler {described['class']}; pass it as sampler=")
+    try:
+        return as_sampler(kind, described)
+    except LookupError as error:
+        raise CheckpointError(folder, f"the checkpoint is of the sampler {error}; pass it as sampler=") from None
 
 
 def _goal_of(folder: Path, described: dict[str, Any], se_of: Any) -> Goal:
@@ -168,18 +161,6 @@ _FUNCTION = "a function of states"
 
 def _described_function(se_of: Any) -> str:
     return _FUNCTION if callable(se_of) else se_of
-
-
-def _described_seed(seed: Any) -> Any:
-    if isinstance(seed, np.random.SeedSequence):
-        return {"entropy": seed.entropy, "spawn_key": list(seed.spawn_key), "pool_size": seed.pool_size}
-    return seed
-
-
-def _seed_of(described: Any) -> Any:
-    if isinstance(described, dict):
-        return np.random.SeedSequence(**described)
-    return _whole(described)
 
 
 def _whole(value: Any, least: int = 0) -> int:

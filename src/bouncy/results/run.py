@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
@@ -29,6 +30,8 @@ from bouncy.run.within import PARAMETER
 if TYPE_CHECKING:
     import xarray
 
+    from bouncy.results.summary import Summary
+
 
 class InterruptedWarning(UserWarning):
     """A run was interrupted, and what there is of it was returned."""
@@ -49,6 +52,8 @@ class Run(ABC):
         Unnormalised log-probability of each draw; kept even when the states are not, then of every `trace_spacing`-th.
     mean, mean_se : ndarray, shape (d,)
         Expectations and their standard errors, from the whole path.
+    flips_per_site : ndarray of int64, shape (d,)
+        Accepted flips of each site, or crossings of each continuous variable, of all chains together.
     parameters : dict
         What was updated beside the target (`bouncy.Within`), each of shape (chain, draw, ...).
     diagnostics : dict
@@ -67,6 +72,8 @@ class Run(ABC):
     _computed: ClassVar[tuple[str, ...]]
     # What draws are made of.
     _dtype: ClassVar[type]
+    # Of a run that was read from a file: when it was made, and with what.
+    _origin: dict[str, Any]
 
     def __init__(self, target: Any, sampler: Any, growth: Growth, options: dict[str, Any]) -> None:
         self.target = target
@@ -97,8 +104,8 @@ class Run(ABC):
         """Return the diagnostics."""
 
     @abstractmethod
-    def _summary(self) -> str:
-        """Return a table that a person can read."""
+    def _summary(self) -> Summary:
+        """Return the table of estimates and diagnostics."""
 
     @abstractmethod
     def _to_arviz(self) -> xarray.DataTree:
@@ -280,6 +287,11 @@ class Run(ABC):
 
     # Estimates
 
+    @property
+    def flips_per_site(self) -> NDArray[np.int64]:
+        flips: NDArray[np.int64] = np.sum([chain.recorder.flips for chain in self._chains], axis=0)
+        return flips
+
     @cached_property
     def _sums(self) -> Sums:
         sums = Sums.of(self._chains)
@@ -317,7 +329,7 @@ class Run(ABC):
         if tracked is None or tracked.function is not function:
             if not self.draws.shape[1]:
                 raise ValueError("the run has no draws to compute the function of; sample again with keep='draws'")
-            tracked = Tracked(function, len(self._chains), self._growth.family.slots)
+            tracked = Tracked(function, len(self._chains), self._chains[0].recorder.events.shape[0])
             for k, states in enumerate(self.draws):
                 tracked.append(k, states)
         found = tracked_estimate(tracked, self._sums.factor)
@@ -353,13 +365,65 @@ class Run(ABC):
     def diagnostics(self) -> dict[str, Any]:
         return self._diagnose()
 
-    def summary(self) -> None:
-        """Print a table of means, error bars and diagnostics."""
-        print(self._summary())
+    def summary(self) -> Summary:
+        """Return means, error bars and diagnostics as a table: `print` it, or use its `to_frame` or `to_dict`."""
+        return self._summary()
 
     def to_arviz(self) -> xarray.DataTree:
         """Return the draws as a tree of labelled arrays in the layout of ArviZ; needs the extra `arviz`."""
         return self._to_arviz()
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Write the run to a file that `bouncy.Run.load` and every reader of ArviZ's layout understand.
+
+        Parameters
+        ----------
+        path : path
+            Ends in `.nc` (NetCDF4, one file) or `.zarr` (a directory, zarr format 3). Needs the extra `storage`.
+        overwrite : bool
+            Replace what is there.
+
+        Notes
+        -----
+        It is written whole or not at all. Labels that are neither numbers, text nor tuples of them are saved as text.
+        """
+        from bouncy.results.saving import save_run
+
+        save_run(self, path, overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], target: Any = None) -> Self:
+        """Read a run that was saved: it has all results, bit by bit, but its chains cannot go on.
+
+        Parameters
+        ----------
+        path : path
+            What `save` wrote, `.nc` or `.zarr`. Nothing in it is ever executed.
+        target : Target, PiecewiseTarget or Within, optional
+            What was sampled, which is checked. Without it `run.target` has its size, labels and name alone.
+
+        Raises
+        ------
+        RunFileError
+            If the file is no saved run, or is damaged.
+
+        Examples
+        --------
+        >>> import bouncy, pathlib, tempfile
+        >>> run = bouncy.sample(bouncy.MRF.random(3, seed=0), draws=100, seed=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "run.zarr")
+        ...     run.save(path)
+        ...     again = bouncy.Run.load(path)
+        >>> bool((again.mean == run.mean).all())
+        True
+        """
+        from bouncy.results.saving import load_run
+
+        run = load_run(path, target)
+        if not isinstance(run, cls):
+            raise TypeError(f"{path} holds a {type(run).__name__}, not a {cls.__name__}; use bouncy.Run.load")
+        return run
 
     def __copy__(self) -> Self:
         """Return an independent run: two that shared their chains could not both be extended."""

@@ -15,7 +15,7 @@ from bouncy.results.batches import Estimate
 from bouncy.results.diagnostics import Rates, diagnose, disagreements, warnings_of
 from bouncy.results.replay import Path
 from bouncy.results.run import Run
-from bouncy.results.summary import summary_text
+from bouncy.results.summary import Summary, spin_summary
 
 if TYPE_CHECKING:
     import xarray
@@ -169,7 +169,7 @@ class SpinRun(Run):
         d, clock = self.target.d, self.sampler.clock
         slow = clock.slow_variance(d, self.sampler.refreshment * self._sums.sweeps)
         rates = Rates(clock.hit_rate(d), clock.bounce_rate(d), slow)
-        report = diagnose(self, self._sums, rates, self._scalars(), lambda draws: draws)
+        report = diagnose(self, self._sums, rates, self._scalars(), lambda draws: draws, self.flips_per_site == 0)
         report["warnings"] = warnings_of(self, report)
         if report["flips"] == 0:
             what = "accepted" if report["hits"] else "attempted"
@@ -177,8 +177,8 @@ class SpinRun(Run):
         report["warnings"] += disagreements(self._disagreement())
         return report
 
-    def _summary(self) -> str:
-        return summary_text(self)
+    def _summary(self) -> Summary:
+        return spin_summary(self)
 
     def _to_arviz(self) -> xarray.DataTree:
         from bouncy.results.arviz import to_datatree

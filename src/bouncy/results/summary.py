@@ -1,52 +1,180 @@
-"""A run as a table that a person can read."""
+"""A run as a table: for a person, for a notebook, for pandas and for JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import importlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from bouncy.results.describe import counted, described_run, plain, plain_label, short_label
 
 if TYPE_CHECKING:
     from bouncy.results.run import Run
     from bouncy.results.spins import SpinRun
 
-_LABEL = 24
 # Sites shown when there are more than fit on a screen.
 _SHOWN = 20
 
 
-def summary_text(run: SpinRun) -> str:
-    """Return a table of means with their error bars, and the diagnostics."""
-    sites = chosen_sites(run)
-    names = short_names(run.target.labels, sites)
-    width = max(8, *map(len, names))
-    lines = [
-        *head_lines(run, "attempted flips", run.diagnostics["hits"]),
-        f"{'site':>{width}} {'mean':>9} {'se':>9} {'ess':>8} {'rhat':>7}",
-    ]
-    lines += [f"{name:>{width}} {_site_row(run, i)}" for name, i in zip(names, sites, strict=True)]
-    lines += more_sites(run, width, "sites")
-    return "\n".join([*lines, "", *diagnostics_lines(run, _events(run.diagnostics), _rates(run))])
+@dataclass(frozen=True, repr=False)
+class Column:
+    """A number for each site, and how it is shown.
+
+    Attributes
+    ----------
+    heading : str
+        What it is called in the printed table.
+    values : ndarray, shape (d,)
+        NaN where it is unknown.
+    form : str
+        How a number is formatted.
+    width : int
+        Of the printed column.
+    words : dict
+        What to show instead of the number of some sites.
+    """
+
+    heading: str
+    values: NDArray[Any]
+    form: str
+    width: int = 9
+    words: dict[int, str] = field(default_factory=dict)
+
+    def shown(self, i: int) -> str:
+        """Return what to show for site i."""
+        return self.words.get(i) or show_number(self.values[i], self.form)
+
+
+class Summary:
+    """What `run.summary()` returns: the estimates of all sites, and what the run says about itself.
+
+    `print` shows a table, of the sites with the largest standard errors where there are many, and a notebook shows the
+    same. It is a snapshot: it stays as it is when the run goes on.
+
+    Examples
+    --------
+    >>> import bouncy
+    >>> run = bouncy.sample(bouncy.MRF.random(3, seed=0), draws=200, seed=0)
+    >>> summary = run.summary()
+    >>> print(str(summary).splitlines()[0])
+    bps-gaussian on MRF(d=3, dense, 3 pairs)
+    >>> summary.to_dict()["sampler"]["name"]
+    'bps-gaussian'
+    """
+
+    def __init__(self, run: Run, what: str, head: list[str], columns: dict[str, Column], foot: list[str]) -> None:
+        self._what, self._head, self._columns, self._foot = what, head, columns, foot
+        self._labels = run.target.labels
+        self._shown = chosen_sites(run)
+        self._facts = {**described_run(run), **_told(run.diagnostics)}
+
+    def __str__(self) -> str:
+        names = [short_label(self._labels[i]) for i in self._shown]
+        width = max(8, *map(len, names))
+        columns = self._columns.values()
+        lines = [f"{self._what:>{width}} " + " ".join(f"{c.heading:>{c.width}}" for c in columns)]
+        for name, i in zip(names, self._shown, strict=True):
+            lines.append(f"{name:>{width}} " + " ".join(f"{c.shown(i):>{c.width}}" for c in columns))
+        lines += [f"{'...':>{width}} {text}" for text in self._hidden()]
+        return "\n".join([*self._head, "", *lines, "", *self._foot])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook; labels are text, whatever they contain."""
+        columns = self._columns.values()
+        rows = [_html_row("th", [self._what, *(c.heading for c in columns)])]
+        for i in self._shown:
+            rows.append(_html_row("td", [short_label(self._labels[i]), *(c.shown(i) for c in columns)]))
+        before = "<br>".join(map(escape, self._head))
+        after = "<br>".join(escape(text.strip()) for text in [*self._hidden(), *self._foot])
+        return f"<p>{before}</p>\n<table>\n{chr(10).join(rows)}\n</table>\n<p>{after}</p>"
+
+    def _hidden(self) -> list[str]:
+        """Return a line that says how many sites are not shown, if there are any."""
+        hidden = len(self._labels) - len(self._shown)
+        return [f"{hidden} more {self._what}s; these have the largest standard errors"] if hidden else []
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame of all sites, indexed by their labels; NaN where something is unknown.
+
+        The effective sample size of a constant site is NaN. R-hat is infinite where each chain is stuck at a value of
+        its own.
+        """
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError as error:
+            raise ImportError(
+                "to_frame needs pandas: install it with  pip install 'bouncy[arviz]'  or  pip install pandas"
+            ) from error
+        index = pandas.Index(list(self._labels), name=self._what, tupleize_cols=False)
+        return pandas.DataFrame({name: column.values for name, column in self._columns.items()}, index=index)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python objects for JSON.
+
+        None where something is unknown, "inf" for what is infinite, and labels that are neither numbers nor text as
+        their text.
+        """
+        columns = {name: plain(column.values) for name, column in self._columns.items()}
+        names = [plain_label(label) for label in self._labels]
+        sites = [
+            {self._what: name, **{key: values[i] for key, values in columns.items()}} for i, name in enumerate(names)
+        ]
+        facts: dict[str, Any] = json.loads(json.dumps(self._facts))
+        return {**facts, "sites": sites}
+
+
+def spin_summary(run: SpinRun) -> Summary:
+    """Return means with their error bars, and the diagnostics."""
+    report = run.diagnostics
+    columns = {
+        "mean": Column("mean", run.mean, "+.4f"),
+        "se": Column("se", run.mean_se, ".2g"),
+        **convergence(run),
+    }
+    foot = diagnostics_lines(run, _events(report), _rates(run))
+    return Summary(run, "site", head_lines(run, "attempted flips", report["hits"]), columns, foot)
+
+
+def convergence(run: Run) -> dict[str, Column]:
+    """Return effective sample sizes, R-hat and flips of all sites, with words where there is no number."""
+    report, d = run.diagnostics, run.target.d
+    ess, rhat = np.full(d, np.nan), np.full(d, np.nan)
+    if "sites" in report["ess"]:
+        ess, rhat = report["ess"]["sites"].filled(np.nan), report["rhat"]["sites"].filled(np.nan)
+    constant = dict.fromkeys(map(int, report["constant_sites"]), "constant")
+    stuck = {int(i): "stuck" for i in np.flatnonzero(np.isinf(rhat))}
+    unknown = {int(i): "-" for i in np.flatnonzero(np.isnan(ess))}
+    # Sites may be frozen in different states of the chains, which is worse than constant.
+    return {
+        "ess": Column("ess", ess, ".0f", 8, unknown | constant | dict.fromkeys(stuck, "-")),
+        "rhat": Column("rhat", rhat, ".3f", 8, unknown | dict.fromkeys(constant, "-") | stuck),
+        "flips": Column("flips", run.flips_per_site, ",d", 10),
+    }
 
 
 def head_lines(run: Run, what: str, events: int) -> list[str]:
     """Return what a summary begins with: what was run, for how long, and how many events of a kind per second."""
-    chains, draws = run.log_prob.shape
     seconds = run.diagnostics["sampling_seconds"]
     rate = events / seconds if seconds > 0 else 0.0
+    size = f"{counted(len(run._chains), 'chains')} x {counted(draws_per_chain(run), 'draws')}"
     return [
         f"{run.sampler.name} on {run.target!r}",
-        f"{chains} chains x {draws} draws, {_sweeps(run.sweeps_per_draw)} apart, after {_sweeps(run.warmup)} of "
-        f"warm-up; {seconds:.2f} s CPU, {rate / 1e6:.1f} million {what} per second",
-        "",
+        f"{size}, {counted(run.sweeps_per_draw, 'sweeps')} apart, after {counted(run.warmup, 'sweeps')} of warm-up; "
+        f"{seconds:.2f} s CPU, {rate / 1e6:.1f} million {what} per second",
     ]
 
 
-def more_sites(run: Run, width: int, what: str) -> list[str]:
-    """Return a line that says how many sites are not shown, if there are any."""
-    hidden = run.target.d - min(run.target.d, _SHOWN)
-    return [f"{'...':>{width}} {hidden} more {what}; these have the largest standard errors"] if hidden else []
+def draws_per_chain(run: Run) -> int:
+    """Return the number of draws, of which not all need to have been kept."""
+    return run._sums.sweeps // run.sweeps_per_draw
 
 
 def diagnostics_lines(run: Run, events: str, rates: str) -> list[str]:
@@ -55,21 +183,29 @@ def diagnostics_lines(run: Run, events: str, rates: str) -> list[str]:
     for name in ("energy", "magnetisation", "worst_site", "median_site"):
         if name in report["ess"]:
             lines.append(f"{name.replace('_', ' '):>14}: ess {show_number(report['ess'][name], '.0f')}, "
-                         f"rhat {show_number(report['rhat'][name], '.4f')}")  # fmt: skip
+                         f"rhat {_show_rhat(report['rhat'][name])}")  # fmt: skip
     lines.append(f"{'events':>14}: {events}")
     lines += [f"{'clock':>14}: {rates}"] if rates else []
     return lines + [f"{'warning':>14}: {text}" for text in report["warnings"]]
 
 
-def _sweeps(n: int) -> str:
-    return f"{n} sweep{'s' * (n != 1)}"
+def _told(report: dict[str, Any]) -> dict[str, Any]:
+    """Return diagnostics and warnings for JSON, without what stands in the rows of the sites."""
+    kept = {name: value for name, value in report.items() if name != "warnings"}
+    for name in ("ess", "rhat"):
+        kept[name] = {key: value for key, value in report[name].items() if key != "sites"}
+    return {"diagnostics": plain(kept), "warnings": list(report["warnings"])}
+
+
+def _html_row(cell: str, texts: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{cell}>{escape(text)}</{cell}>" for text in texts) + "</tr>"
 
 
 def _events(report: dict[str, Any]) -> str:
     """Return the numbers of events of those kinds that there are."""
     accepted = report["flips"] / max(report["hits"], 1)
-    parts = [f"{report['hits']:,} attempted flips", f"{report['flips']:,} accepted ({accepted:.1%})"]
-    parts += [f"{report[kind]:,} {kind}" for kind in ("bounces", "refreshments") if report[kind]]
+    parts = [counted(report["hits"], "attempted flips"), f"{report['flips']:,} accepted ({accepted:.1%})"]
+    parts += [counted(report[kind], kind) for kind in ("bounces", "refreshments") if report[kind]]
     return ", ".join(parts)
 
 
@@ -89,24 +225,12 @@ def chosen_sites(run: Run) -> list[int]:
     return sorted(int(i) for i in np.argsort(-np.nan_to_num(run.mean_se), kind="stable")[:_SHOWN])
 
 
-def _site_row(run: SpinRun, i: int) -> str:
-    ess, rhat = run.diagnostics["ess"].get("sites"), run.diagnostics["rhat"].get("sites")
-    columns = f"{run.mean[i]:>+9.4f} {show_number(run.mean_se[i], '.2g'):>9}"
-    if ess is None:
-        return f"{columns} {'-':>8} {'-':>7}"
-    if ess.mask[i]:
-        return f"{columns} {'constant':>16}"
-    return f"{columns} {ess[i]:>8.0f} {rhat[i]:>7.3f}"
-
-
-def short_names(labels: Sequence[Hashable], sites: list[int]) -> list[str]:
-    """Return what sites are called, shortened to what fits a column."""
-    texts = [str(labels[i]) for i in sites]
-    return [text if len(text) <= _LABEL else text[: _LABEL - 1] + "…" for text in texts]
-
-
 def show_number(value: float | str, form: str) -> str:
     """Format a number; what could not be estimated has no number."""
     if isinstance(value, str):
         return value
     return "unknown" if np.isnan(value) else format(value, form)
+
+
+def _show_rhat(value: float | str) -> str:
+    return "infinite (stuck)" if value == np.inf else show_number(value, ".4f")

@@ -112,6 +112,13 @@ class Thinned(Column):
         self._spacing = [1] * chains
         self.count = np.zeros(chains, np.int64)
 
+    @classmethod
+    def of(cls, rows: Array, spacing: int) -> Thinned:
+        """Return a column of rows, (chain, row, ...), of which every so many-th is there."""
+        column = cls(len(rows), rows[0])
+        column.restore(rows, spacing, spacing * rows.shape[1])
+        return column
+
     @property
     def spacing(self) -> int:
         return max(self._spacing)

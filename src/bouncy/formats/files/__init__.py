@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from bouncy._registry import modules
-from bouncy._validation import check_count, check_flag
+from bouncy._validation import check_count, check_flag, check_path
 from bouncy._writing import written
 from bouncy.formats.files._source import ModelFileError, opened
 from bouncy.targets.contract import Target
@@ -66,7 +66,7 @@ def load_model(
     ...     bouncy.load_model(path, temperature=2.0)
     MRF(d=2, dense, 1 pair)
     """
-    place = _as_path(path)
+    place = check_path(path)
     chosen = _choose(place, format)
     _check_options(chosen.NAME, "reading", chosen.load, options)
     limit = chosen.MAX_BYTES if max_bytes is None else check_count("max_bytes", max_bytes)
@@ -112,19 +112,12 @@ def save_model(
     ...     bouncy.load_model(path)
     MRF(d=5, sparse, 5 pairs, lattice 5)
     """
-    place = _as_path(path)
+    place = check_path(path)
     chosen = _choose(place, format)
     _check_target(target, chosen)
     _check_options(chosen.NAME, "writing", chosen.save, options)
     with written(place, check_flag("overwrite", overwrite)) as file:
         chosen.save(target, file, **options)
-
-
-def _as_path(path: str | os.PathLike[str]) -> str:
-    place = os.fspath(path) if isinstance(path, str | os.PathLike) else None
-    if not isinstance(place, str) or "\0" in place:
-        raise TypeError(f"path must be a path as text or pathlib.Path, got {path!r:.60} of type {type(path).__name__}")
-    return place
 
 
 def _formats() -> dict[str, ModuleType]:

@@ -1,0 +1,125 @@
+"""What a run was, in plain Python objects: for JSON, for attributes of labelled arrays, for files."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import platform
+import warnings
+from collections.abc import Hashable, Mapping
+from dataclasses import fields, is_dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import bouncy
+from bouncy._registry import modules
+from bouncy.piecewise.contract import PathSampler
+from bouncy.samplers.contract import NotErgodicWarning, Sampler
+
+if TYPE_CHECKING:
+    from bouncy.results.run import Run
+
+# Characters of a label that fit a column.
+_LABEL = 24
+
+
+def plain(value: Any) -> Any:
+    """Return a value as what JSON knows: NaN is None, infinity is text, and so is anything that has no number."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def described_run(run: Run) -> dict[str, Any]:
+    """Return what was run, and how it ended where the run knows."""
+    chains = len(run._chains)
+    described = {
+        "sampler": described_sampler(run.sampler),
+        "target": repr(run.target),
+        "seed": described_seed(run.seed),
+        "chains": chains,
+        "draws": run._sums.sweeps // run.sweeps_per_draw,
+        "thin": run.thin,
+        "warmup": run.warmup,
+        "sampling_seconds": run.sampling_seconds,
+    }
+    return described | ending(run)
+
+
+def ending(run: Run) -> dict[str, Any]:
+    """Return why the run stopped, and whether it was done."""
+    return {name: plain(getattr(run, name)) for name in ("stopped_by", "completed") if hasattr(run, name)}
+
+
+def described_sampler(sampler: Any) -> dict[str, Any]:
+    """Return the name, the class and all settings of a sampler."""
+    names = [field.name for field in fields(sampler)] if is_dataclass(sampler) else []
+    settings = {name: plain(getattr(sampler, name)) for name in names}
+    return {"name": sampler.name, "class": type(sampler).__name__, "settings": settings}
+
+
+def as_sampler(kind: str, described: dict[str, Any]) -> Any:
+    """Return the sampler that was described, of spins or of paths.
+
+    It must be one of ours: its class is looked up by name and never imported. `LookupError` where there is none.
+    """
+    base, home = (PathSampler, "bouncy.piecewise.samplers") if kind == "paths" else (Sampler, "bouncy.samplers")
+    known = {
+        item.__name__: item
+        for module in modules(home)
+        for item in vars(module).values()
+        if inspect.isclass(item) and issubclass(item, base) and is_dataclass(item) and not inspect.isabstract(item)
+    }
+    if described["class"] not in known:
+        raise LookupError(f"{described['class']!r:.60}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotErgodicWarning)  # it was given when the run was made
+        return known[described["class"]](**described["settings"])
+
+
+def described_seed(seed: int | np.random.SeedSequence) -> int | dict[str, Any]:
+    """Return a seed as a number, or what a seed sequence is made of."""
+    if not isinstance(seed, np.random.SeedSequence):
+        return int(seed)
+    made_of = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
+    return {name: plain(getattr(seed, name)) for name in made_of}
+
+
+def as_seed(described: int | dict[str, Any]) -> int | np.random.SeedSequence:
+    """Return the seed that was described."""
+    return described if isinstance(described, int) else np.random.SeedSequence(**described)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what a result depends on."""
+    found = {name: version(name) for name in ("numpy", "numba")}
+    return {"bouncy": bouncy.__version__, **found, "python": platform.python_version()}
+
+
+def plain_label(label: Hashable) -> Any:
+    """Return a label as JSON keeps it: numbers and text as they are, tuples as lists, anything else as its text."""
+    if isinstance(label, tuple):
+        return [plain_label(part) for part in label]
+    return plain(label)
+
+
+def short_label(label: Hashable) -> str:
+    """Return what a site is called, on one line and shortened to what fits a column."""
+    text = str(label)
+    text = text if text.isprintable() else repr(text)[1:-1]
+    return text if len(text) <= _LABEL else text[: _LABEL - 1] + "…"
+
+
+def counted(n: int, nouns: str) -> str:
+    """Return a number of things, given what several of them are called."""
+    return f"{n:,} {nouns if n != 1 else nouns.removesuffix('s')}"

@@ -1,0 +1,262 @@
+"""Runs are saved whole, and come back bit by bit."""
+
+import copy
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import bouncy
+from bouncy.piecewise.samplers import names as path_samplers
+from bouncy.results._packing import pack
+from bouncy.results._unpacking import _sampler
+from bouncy.results.describe import described_sampler
+from bouncy.samplers import names as spin_samplers
+from results.saved_runs import TARGETS, everything, run_of
+
+xarray = pytest.importorskip("xarray")
+pytest.importorskip("h5netcdf")
+pytest.importorskip("zarr")
+SUFFIXES = ["nc", "zarr"]
+
+
+@pytest.fixture(params=SUFFIXES)
+def path(request, tmp_path):
+    """Return a path of each format."""
+    return tmp_path / f"run.{request.param}"
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_a_run_comes_back_bit_by_bit(kind, path):
+    """Catches anything that is lost, rounded or exchanged between saving and loading."""
+    run = run_of(kind)
+    run.save(path)
+    again = bouncy.Run.load(path)
+    assert type(again) is type(run)
+    assert everything(again) == everything(run)
+    assert everything(copy.copy(again)) == everything(run)
+    assert everything(bouncy.Run.load(path, target=run.target)) == everything(run)
+
+
+@pytest.mark.parametrize("kind", ["spins", "scheme"])
+def test_a_loaded_run_can_be_saved_again(kind, path, tmp_path):
+    """Catches a second generation that has lost what the first one knew, such as when and with what it was made."""
+    run_of(kind).save(path)
+    again = bouncy.Run.load(path)
+    second = tmp_path / f"second{path.suffix}"
+    again.save(second)
+    assert everything(bouncy.Run.load(second)) == everything(again)
+    assert bouncy.Run.load(second).to_arviz().identical(again.to_arviz())
+    first = xarray.open_datatree(path, engine="h5netcdf" if path.suffix == ".nc" else "zarr")
+    with first:
+        assert again.to_arviz().attrs == first.attrs
+
+
+def test_a_file_is_what_arviz_reads(path):
+    """Catches a file that only we can read, or one that warns whoever opens it."""
+    run = run_of("spins")
+    run.save(path)
+    with xarray.open_datatree(path) as tree:
+        assert set(tree.children) == {"posterior", "sample_stats", "bouncy"}
+        np.testing.assert_array_equal(tree["posterior"]["s"], run.draws)
+        np.testing.assert_array_equal(tree["sample_stats"]["lp"], run.log_prob)
+        assert tree["posterior"]["site"].values.tolist() == ["a", "('b', 1)", "7"]
+        assert tree["posterior"].attrs["sampler"] == "bps-gaussian"
+
+
+def test_a_target_that_is_not_there_is_known_by_name(path):
+    """Catches a stand-in that lacks what plots and tables need, or an error that does not say what to do."""
+    run = run_of("lattice")
+    run.save(path)
+    target = bouncy.Run.load(path).target
+    assert (target.d, target.shape, target.labels) == (12, (3, 4), tuple(range(12)))
+    assert repr(target) == repr(run.target)
+    assert len(target.fingerprint) == 32
+    with pytest.raises(AttributeError, match=r"Run\.load\(path, target=target\)"):
+        target.log_prob(np.ones(12))
+
+
+def test_another_model_is_refused(path):
+    """Catches results that are given a model which they are not of."""
+    run_of("spins").save(path)
+    with pytest.raises(ValueError, match="the run was on another model"):
+        bouncy.Run.load(path, target=bouncy.MRF.random(3, seed=1))
+    with pytest.raises(TypeError, match="must be a bouncy target"):
+        bouncy.Run.load(path, target="MRF")
+    again = TARGETS["spins"]()
+    assert bouncy.Run.load(path, target=again).target is again
+
+
+def test_a_loaded_run_cannot_go_on(path):
+    """Catches a run that goes on from nowhere, or fails without saying what would have been the way."""
+    run_of("truncated").save(path)
+    run = bouncy.Run.load(path)
+    before = everything(run)
+    with pytest.raises(RuntimeError, match=r"bouncy\.resume"):
+        run.extend(draws=5)
+    assert everything(run) == before
+
+
+def test_plots_of_a_loaded_run(path):
+    """Catches a plot that needs more of a run than was saved."""
+    mpl = pytest.importorskip("matplotlib")
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    run_of("slab").save(path)
+    run = bouncy.Run.load(path)
+    bouncy.plots.plot_density(run, 0)
+    bouncy.plots.plot_inclusion(run)
+    pyplot.close("all")
+    lattice = bouncy.Run.load(_saved("lattice", path))
+    bouncy.plots.plot_lattice(lattice.target, np.ones(12))
+    pyplot.close("all")
+
+
+def _saved(kind, path):
+    run_of(kind).save(path, overwrite=True)
+    return path
+
+
+def test_nothing_is_overwritten_unasked(path):
+    """Catches a run that is lost to a second one of the same name."""
+    run_of("spins").save(path)
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        run_of("frozen").save(path)
+    assert bouncy.Run.load(path).target.d == 3
+    run_of("frozen").save(path, overwrite=True)
+    assert bouncy.Run.load(path).target.d == 2
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_other_things_are_not_overwritten_at_all(tmp_path):
+    """Catches a directory of something else that is removed because it has our suffix."""
+    folder = tmp_path / "precious.zarr"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("all of it")
+    with pytest.raises(FileExistsError, match="something else"):
+        run_of("spins").save(folder, overwrite=True)
+    assert (folder / "thesis.tex").read_text() == "all of it"
+    (tmp_path / "folder.nc").mkdir()
+    with pytest.raises(FileExistsError, match="not a regular file"):
+        run_of("spins").save(tmp_path / "folder.nc", overwrite=True)
+
+
+def test_a_failure_while_writing_leaves_what_was_there(path, monkeypatch):
+    """Catches a half-written file under the name of a whole one, and rubbish beside it."""
+    run_of("spins").save(path)
+
+    def fail(*arguments, **options):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        run_of("frozen").save(path, overwrite=True)
+    monkeypatch.undo()
+    assert everything(bouncy.Run.load(path)) == everything(run_of("spins"))
+    assert os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.parametrize("name", ["run", "run.h5", "run.npz", "run.nc.gz"])
+def test_a_suffix_must_be_known(name, tmp_path):
+    """Catches a format that is guessed."""
+    with pytest.raises(ValueError, match=r"expected \.nc \(NetCDF\) or \.zarr"):
+        run_of("spins").save(tmp_path / name)
+    with pytest.raises(ValueError, match=r"expected \.nc \(NetCDF\) or \.zarr"):
+        bouncy.Run.load(tmp_path / name)
+
+
+def test_paths_that_are_wrong(path):
+    """Catches an obscure error for a missing file, a missing folder, or what is no path."""
+    with pytest.raises(FileNotFoundError, match="there is no"):
+        bouncy.Run.load(path)
+    with pytest.raises(FileNotFoundError, match="there is no directory"):
+        run_of("spins").save(path.parent / "nowhere" / path.name)
+    with pytest.raises(TypeError, match="path must be a path"):
+        run_of("spins").save(3)
+    with pytest.raises(TypeError, match="overwrite must be True or False"):
+        run_of("spins").save(path, overwrite="yes")
+
+
+def test_a_run_of_another_kind_is_refused(path):
+    """Catches a run on continuous variables that is taken for one on spins."""
+    run_of("truncated").save(path)
+    with pytest.raises(TypeError, match=r"holds a PathRun, not a SpinRun; use bouncy\.Run\.load"):
+        bouncy.SpinRun.load(path)
+
+
+@pytest.mark.parametrize("missing", ["xarray", "h5netcdf", "h5py"])
+def test_what_is_missing_is_named(missing, tmp_path, monkeypatch):
+    """Catches a bare ModuleNotFoundError."""
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match=r"pip install 'bouncy\[storage\]'"):
+        run_of("spins").save(tmp_path / "run.nc")
+
+
+def test_zarr_is_read_without_zarr(tmp_path, monkeypatch):
+    """Catches a reader that lets a store say which code is to unpack it."""
+    run_of("spins").save(tmp_path / "run.zarr")
+    for name in ("zarr", "numcodecs", "xarray"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert bouncy.Run.load(tmp_path / "run.zarr").mean.tobytes() == run_of("spins").mean.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["spins", "paths"])
+def test_samplers_come_back(kind):
+    """Catches a sampler that has a name but cannot be built from what is saved of it."""
+    for build in (path_samplers if kind == "paths" else spin_samplers)().values():
+        sampler = build()
+        header = json.loads(json.dumps({"kind": kind, "sampler": described_sampler(sampler)}))
+        assert _sampler(header) == sampler
+
+
+def test_flips_of_a_path_come_back(path):
+    """Catches flips that are given to another chain, or the start of a path that is lost."""
+    target = bouncy.MRF.random(4, seed=0)
+    run = bouncy.sample(target, chains=3, draws=40, keep="path", seed=1)
+    run.save(path)
+    again = bouncy.Run.load(path)
+    assert [part.tobytes() for part in again.flips] == [part.tobytes() for part in run.flips]
+    assert len({part.size for part in run.flips}) > 1
+    assert again.start.tobytes() == run.start.tobytes()
+    assert again.duration == run.duration
+    assert again.draws.tobytes() == run.draws.tobytes()
+    assert again.replay([0.3, 2.0]).tobytes() == run.replay([0.3, 2.0]).tobytes()
+
+
+def test_how_a_run_ended_comes_back(path):
+    """Catches a run that was interrupted and looks complete when it is read."""
+    run = copy.copy(run_of("spins"))
+    run.stopped_by = "interrupt"
+    run.save(path)
+    again = bouncy.Run.load(path)
+    assert (again.stopped_by, again.completed, again.trace_spacing) == ("interrupt", False, 1)
+    assert again.summary().to_dict()["stopped_by"] == "interrupt"
+    assert again.to_arviz().attrs["completed"] == 0
+
+
+def test_headers_stay_small():
+    """Catches a header that grows with the number of chains or sites: an attribute of HDF5 holds 64 kB."""
+    sizes = []
+    for chains, d in ((1, 2), (60, 40)):
+        target = bouncy.MRF(np.zeros((d, d)), 0.1)
+        target.labels = [f"a long label of site number {i}" for i in range(d)]
+        header, _ = pack(bouncy.sample(target, chains=chains, draws=1, warmup=0, pairs="none", seed=0))
+        sizes.append(len(json.dumps(header)))
+    assert abs(sizes[1] - sizes[0]) < 100
+
+
+def test_labels_that_cannot_be_told_apart(path):
+    """Catches two sites that come back under one name."""
+
+    class Site:
+        def __str__(self):
+            return "site"
+
+    target = bouncy.MRF.random(2, seed=0)
+    target.labels = [Site(), Site()]
+    run = bouncy.sample(target, chains=1, draws=5, seed=0)
+    with pytest.raises(ValueError, match="have the same text"):
+        run.save(path)
