@@ -1,9 +1,8 @@
-"""What commands print for scripts: one JSON object, whatever the numbers in it are."""
+"""What commands print for scripts: one JSON object that people can read too."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,26 +10,24 @@ import click
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """Print an object with one key to a line. What has no number (NaN, infinity, masked) is null."""
-    rows = (f"  {json.dumps(name)}: {json.dumps(plain(value), allow_nan=False)}" for name, value in content.items())
-    click.echo("{\n" + ",\n".join(rows) + "\n}")
+    """Print an object with a line for each key, and for each row of a table. What has no number (NaN) is null."""
+    from bouncy.results.describe import plain
+
+    click.echo(_laid_out(plain(content)))
 
 
-def plain(value: Any) -> Any:
-    """Return a value as JSON has it: arrays and tuples as lists, what is neither number nor text as text.
+def _laid_out(value: Any, depth: int = 0) -> str:
+    """Return JSON with a line for each entry of an outer object or list, unless it is a list of numbers or words."""
+    is_table = isinstance(value, list) and any(isinstance(row, dict | list) for row in value)
+    if not value or depth == _DEPTH or not (isinstance(value, dict) or is_table):
+        return json.dumps(value, allow_nan=False)
+    if isinstance(value, dict):
+        entries = [f"{json.dumps(name)}: {_laid_out(item, depth + 1)}" for name, item in value.items()]
+    else:
+        entries = [_laid_out(item, _DEPTH) for item in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    inner, outer = "  " * (depth + 1), "  " * depth
+    return f"{opening}\n{inner}" + f",\n{inner}".join(entries) + f"\n{outer}{closing}"
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> plain({"ess": np.array([1.5, np.nan]), ("a", 1): np.int64(3), "labels": [(0, 1), None]})
-    {'ess': [1.5, None], "('a', 1)": 3, 'labels': [[0, 1], None]}
-    """
-    if isinstance(value, Mapping):
-        return {name if isinstance(name, str) else str(name): plain(item) for name, item in value.items()}
-    if hasattr(value, "tolist"):  # arrays and numbers of numpy; masked entries come as None
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+_DEPTH = 2

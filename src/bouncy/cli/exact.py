@@ -44,9 +44,11 @@ def command(model: str, pairs: bool, as_json: bool, **reading: Any) -> None:
 
 
 def _content(target: Target, exact: Exact, pairs: bool) -> dict[str, Any]:
+    from bouncy.results.describe import plain_label
+
     content = {
         "model": repr(target),
-        "labels": target.labels,
+        "labels": [plain_label(label) for label in target.labels],
         "mean": exact.mean,
         "log_z": exact.log_z,
         "log_prob_mean": exact.log_prob_mean,
@@ -57,9 +59,9 @@ def _content(target: Target, exact: Exact, pairs: bool) -> dict[str, Any]:
 
 def _lines(target: Target, exact: Exact, pairs: bool) -> Iterator[str]:
     """Yield the lines of the tables."""
-    from bouncy.results.summary import short_names
+    from bouncy.results.describe import short_label
 
-    names = short_names(target.labels, list(range(target.d)))
+    names = [short_label(label) for label in target.labels]
     width = max(8, *map(len, names))
     yield f"{target!r}: all {2**target.d:,} states"
     yield f"log Z = {exact.log_z:.10g}, E[log p] = {exact.log_prob_mean:.10g}, Var[log p] = {exact.log_prob_var:.10g}"

@@ -68,7 +68,7 @@ def _drawing(kind: str, what: str | None) -> Callable[[Run], Any]:
     """Return what makes a figure of a run."""
     from bouncy.plots import KINDS, plot_run
 
-    function = plot_run if kind == _ALL else KINDS[kind]
+    function: Callable[..., Any] = plot_run if kind == _ALL else KINDS[kind]
     if what is None:
         return lambda run: _figure_of(function(run))
     if "what" not in inspect.signature(function).parameters:
