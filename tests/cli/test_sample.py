@@ -111,19 +111,18 @@ def test_what_cannot_be_saved_is_shown(invoke, small, monkeypatch, checkpoint):
     def save(*_, **__):
         raise OSError(28, "No space left on device", "run.nc")
 
-    monkeypatch.setattr(bouncy.SpinRun, "save", save)
     options = [] if checkpoint is None else ["--checkpoint", checkpoint]
-    result = invoke("sample", "small.json", *QUICK, "--out", "run.nc", "--json", *options)
+    with monkeypatch.context() as full:
+        full.setattr(bouncy.SpinRun, "save", save)
+        result = invoke("sample", "small.json", *QUICK, "--out", "run.nc", "--json", *options)
     assert result.exit_code == 1
     assert json.loads(result.stdout)["out"] is None
     expected = "Error: the run could not be saved to run.nc: run.nc: No space left on device"
     if checkpoint is not None:
         expected += ". Nothing is lost: work has all of it, and bouncy resume work --out FILE saves it"
-    assert result.stderr == f"{expected}\n"
-    if checkpoint is not None:
-        monkeypatch.undo()
         assert invoke("resume", "work", "--out", "again.nc").exit_code == 0
         assert bouncy.Run.load("again.nc").draws.shape == (2, 50, 3)
+    assert result.stderr == f"{expected}\n"
 
 
 def test_a_checkpoint_needs_nothing_else(invoke, small, place):
