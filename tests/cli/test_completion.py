@@ -5,24 +5,16 @@ import subprocess
 import sys
 
 import pytest
+from click.shell_completion import get_completion_class
 
+from bouncy.cli.main import main
 from bouncy.samplers import names
 
 
-def _complete(line, directory):
-    """Return what bash would be told to complete the last word of a line with."""
-    words = line.split(" ")
-    environment = {"_BOUNCY_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    code = "from bouncy.cli.main import main; main(prog_name='bouncy')"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=directory,
-        env={**os.environ, **environment},
-    )
-    return done.stdout.split()
+def _complete(*words):
+    """Return what a shell would be told to complete the last word with."""
+    shell = get_completion_class("bash")(main, {}, "bouncy", "_BOUNCY_COMPLETE")
+    return [(item.type, item.value) for item in shell.get_completions(list(words[:-1]), words[-1])]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -42,9 +34,20 @@ def test_an_unknown_shell_is_refused(invoke):
     assert "Did you mean 'fish'?" in invoke("completion", "fishy").stderr
 
 
-def test_words_are_completed(tmp_path):
+def test_words_are_completed():
     """Catches arguments that Tab knows nothing about: commands, samplers, plots and files."""
-    assert _complete("bouncy sam", tmp_path) == ["plain,sample"]
-    assert _complete("bouncy sample model.npz --sampler ", tmp_path) == [f"plain,{name}" for name in sorted(names())]
-    assert _complete("bouncy sample mod", tmp_path) == ["file,mod"]
-    assert "plain,trace" in _complete("bouncy plot run.nc --kind tr", tmp_path)
+    assert _complete("sam") == [("plain", "sample")]
+    assert _complete("sample", "model.npz", "--sampler", "") == [("plain", name) for name in sorted(names())]
+    assert _complete("sample", "model.npz", "--keep", "p") == [("plain", "path")]
+    assert _complete("sample", "mod") == [("file", "mod")]
+    assert _complete("plot", "run.nc", "--kind", "tr") == [("plain", "trace")]
+
+
+def test_a_shell_gets_its_answer():
+    """Catches a variable of the environment that is not heard, so that Tab runs the command instead."""
+    environment = {"_BOUNCY_COMPLETE": "bash_complete", "COMP_WORDS": "bouncy conv", "COMP_CWORD": "1"}
+    code = "from bouncy.cli.main import main; main(prog_name='bouncy')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **environment}
+    )
+    assert done.stdout == "plain,convert\n"

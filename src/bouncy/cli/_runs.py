@@ -13,7 +13,7 @@ import click
 
 from bouncy.cli._checkpoints import kept_model, remember, stamp
 from bouncy.cli._places import check_extra, check_place, check_suffix
-from bouncy.cli._printing import print_json
+from bouncy.cli._printing import print_json, print_summary
 from bouncy.cli._wording import one_line
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def finish(
     if as_json:
         show_json(run, out=_absolute(saved), checkpoint=_absolute(checkpoint))
     elif recorded:
-        click.echo(str(run.summary()))
+        print_summary(run.summary())
     if saved is not None:
         click.echo(f"Saved to {saved}.", err=True)
     if not run.completed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from bouncy.cli._options import Command, json_option, run_argument
+from bouncy.cli._printing import print_summary
 from bouncy.cli._runs import load_run, show_json
 
 _EPILOG = """\b
@@ -27,4 +28,4 @@ def command(run: str, as_json: bool) -> None:
     if as_json:
         show_json(found)
     else:
-        click.echo(str(found.summary()))
+        print_summary(found.summary())
