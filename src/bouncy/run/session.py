@@ -254,10 +254,10 @@ class Session(Watcher):
             return ""
         if verdict is None or math.isnan(verdict.worst):
             return f"until se {goal.until_se:.2g}"
-        words = f"worst se {verdict.worst:.2g}, wanted {goal.until_se:.2g}"
+        words = f"se {verdict.worst:.2g}, wanted {goal.until_se:.2g}"
         if verdict.disagree:
             return f"{words}, chains disagree"
-        return f"{words}, {verdict.needed:.2g} times as long" if verdict.needed > 1.0 else words
+        return f"{words}: {verdict.needed:.2g}x the draws" if verdict.needed > 1.0 else words
 
 
 class _Impatient(Watcher):
