@@ -45,7 +45,14 @@ def interruptible() -> Iterator[None]:
 
 
 def finish(
-    context: click.Context, run: Run, *, out: str | None, force: bool, as_json: bool, checkpoint: str | None
+    context: click.Context,
+    run: Run,
+    *,
+    out: str | None,
+    force: bool,
+    as_json: bool,
+    checkpoint: str | None,
+    tell_seed: bool = False,
 ) -> None:
     """Save a run, show it, and exit as it ended. What cannot be saved is shown all the same."""
     recorded = run.log_prob.shape[1] > 0
@@ -55,6 +62,8 @@ def finish(
         show_json(run, out=_absolute(saved), checkpoint=_absolute(checkpoint))
     elif recorded:
         print_summary(run.summary())
+    if tell_seed and not as_json:
+        click.echo(f"The seed was {run.seed}: the same bytes again with --seed.", err=True)
     if saved is not None:
         click.echo(f"Saved to {saved}.", err=True)
     if not run.completed:

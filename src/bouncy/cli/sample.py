@@ -103,6 +103,6 @@ def command(
         begin(checkpoint, target, out=out, model=model, reading=reading_settings(reading), every=options["every"])
     with interruptible():
         run = bouncy.sample(target, checkpoint=checkpoint, **options)
-    if options["seed"] is None and not as_json:
-        click.echo(f"Seed {run.seed}: to get the same bytes again, pass it as --seed.", err=True)
-    finish(context, run, out=out, force=force, as_json=as_json, checkpoint=checkpoint)
+    finish(
+        context, run, out=out, force=force, as_json=as_json, checkpoint=checkpoint, tell_seed=options["seed"] is None
+    )
