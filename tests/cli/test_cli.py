@@ -15,6 +15,7 @@ import bouncy
 from bouncy import _compile
 from bouncy.cli import main as cli
 from bouncy.cli import warmup
+from bouncy.run.interrupts import Interrupts
 from bouncy.samplers import names
 from bouncy.targets import examples
 
@@ -159,6 +160,21 @@ def test_a_request_to_terminate_does_what_ctrl_c_would(invoke, failing):
 
     failing(work)
     assert invoke("fail").stdout == "[<Signals.SIGINT: 2>]\n"
+
+
+def test_a_second_ctrl_c_ends_the_command(invoke, failing):
+    """Catches a run that is being wound up and cannot be stopped any more."""
+
+    def work():
+        with Interrupts() as interrupts:
+            signal.raise_signal(signal.SIGINT)
+            click.echo(interrupts.seen)
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(60)
+
+    failing(work)
+    result = invoke("fail")
+    assert (result.exit_code, result.stdout, result.stderr) == (130, "True\n", "Interrupted.\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no masks of signals")
