@@ -79,6 +79,14 @@ class Session(Watcher):
 
     def run(self) -> str:
         """Go on until there is a reason to stop, and return it."""
+        try:
+            return self._run()
+        except BaseException:
+            if self._checkpoint is not None:
+                self._checkpoint.wait()
+            raise
+
+    def _run(self) -> str:
         with self._interrupts:
             try:
                 self._crew.begin(self._growth.chains[0])
