@@ -29,7 +29,7 @@ def written(path: str, overwrite: bool) -> Iterator[BinaryIO]:
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-    _sync_directory(os.path.dirname(final))
+    sync_directory(os.path.dirname(final))
 
 
 @contextlib.contextmanager
@@ -57,7 +57,7 @@ def written_directory(path: str, overwrite: bool, marker: str) -> Iterator[str]:
             os.rename(temporary, final)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    _sync_directory(os.path.dirname(final))
+    sync_directory(os.path.dirname(final))
 
 
 def _check_directory(path: str, final: str, overwrite: bool, marker: str) -> None:
@@ -77,7 +77,7 @@ def _sync_tree(folder: str) -> None:
         for name in files:
             with open(os.path.join(place, name), "rb") as file:
                 os.fsync(file.fileno())
-        _sync_directory(place)
+        sync_directory(place)
 
 
 def _check_place(path: str, final: str, overwrite: bool) -> None:
@@ -107,7 +107,7 @@ def _move(temporary: str, final: str, overwrite: bool) -> None:
     os.replace(temporary, final)
 
 
-def _sync_directory(folder: str) -> None:
+def sync_directory(folder: str) -> None:
     """Make the new name survive a crash of the machine, on systems where a directory can be opened."""
     try:
         handle = os.open(folder, os.O_RDONLY)

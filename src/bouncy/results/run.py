@@ -157,8 +157,6 @@ class Run(ABC):
     def go_on(self, goal: Goal, chooses_warmup: bool) -> None:
         """Go on to a goal, and leave the chains where they are when that fails: `extend` without a way back."""
         self._goal = goal
-        if self._checkpoint is not None:
-            self._checkpoint.hold()
         crew = _crew(self._options)
         session = Session(
             self._growth, goal, crew, Reporter(self._options["progress"]), self._look,
@@ -176,7 +174,7 @@ class Run(ABC):
             self._forget()
             crew.close()
             if self._checkpoint is not None:
-                self._checkpoint.let_go()
+                self._checkpoint.wait()
         if session.errors:
             session.errors[0].run = self
             raise session.errors[0]

@@ -12,6 +12,7 @@ import contextlib
 import os
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from bouncy._writing import written
+from bouncy._writing import sync_directory, written
 from bouncy.run.container import packed, synced, unpacked
 from bouncy.run.rows import InFile, Rows
 
@@ -29,7 +30,8 @@ Result = TypeVar("Result")
 FORMAT = 1
 _STATES = ("state-0", "state-1")
 _LOCK = "lock"
-_WHAT_IS_WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, OSError)
+# What a file that is damaged, or made to do harm, may have fail.
+_WHAT_IS_WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, TypeError, ValueError)
 
 
 class CheckpointError(RuntimeError):
@@ -53,69 +55,72 @@ class CheckpointWarning(UserWarning):
 class Checkpoint:
     """A folder that a run is written to every now and then, while it goes on.
 
+    No other run can write to it from the moment that this object is made, or that a run is extended, until the run
+    stops.
+
     Parameters
     ----------
     folder : Path
         The folder, which exists.
     every : float
         Seconds from one writing to the next.
+    new : bool
+        Whether there is nothing in it yet.
     """
 
-    def __init__(self, folder: Path, every: float) -> None:
-        self.folder, self.every = folder, every
+    def __init__(self, folder: Path, every: float, new: bool = False) -> None:
+        self.folder, self.every = folder.absolute(), every
+        if not new:
+            _check_present(folder)
+        self._state = ""  # the file of the last generation
         self._generation = 0
-        self._lock: int | None = None
+        self._files: list[Path] = []  # its rows
+        self._left: list[Any] | None = None  # what was in the folder when we let others use it
+        self._lock: Callable[[], object] | None = None
         self._writer: ThreadPoolExecutor | None = None
         self._job: Future[None] | None = None
-        self._files: list[Path] = []  # of the last generation
-        self._left: tuple[int, ...] | None = None  # how the folder was left
         self._last = time.perf_counter()
-        self.hold()
-
-    def hold(self) -> None:
-        """Keep others from writing to the folder; raise where another process does, or did since it was let go."""
-        if self._writer is not None:
-            return
-        self._lock = _locked(self.folder)
-        if self._left is not None and self._left != self._looks():
-            self._unlock()
-            raise CheckpointError(
-                self.folder, "another run has gone on from this checkpoint; go on with that one, by bouncy.resume"
-            )
-        self._writer = ThreadPoolExecutor(1)
-        self._last = time.perf_counter()
-
-    def _looks(self) -> tuple[int, ...]:
-        """Return what tells the present generations from others."""
-        found = [(self.folder / name).stat() for name in _STATES if (self.folder / name).exists()]
-        return tuple(number for file in found for number in (file.st_ino, file.st_mtime_ns))
-
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._take()
 
     @classmethod
     def new(cls, path: str | os.PathLike[str], every: float) -> Checkpoint:
         """Begin a checkpoint, in a folder that has none."""
-        folder = Path(path)
-        if any((folder / name).exists() for name in _STATES):
+        folder = Path(path).absolute()
+        if any(os.path.lexists(folder / name) for name in _STATES):
             raise CheckpointError(
                 folder,
                 "there is a checkpoint already. Go on with it by bouncy.resume(path, target), or remove the folder to "
                 "begin anew",
             )
-        if folder.exists() and (not folder.is_dir() or any(folder.glob("*.rows"))):
-            raise CheckpointError(folder, "it exists and is not an empty folder, nor one that holds a checkpoint")
+        if folder.exists() and not folder.is_dir():
+            raise CheckpointError(folder, "it exists and is not a folder")
+        if any(folder.glob("*.rows")):
+            raise CheckpointError(folder, "it holds draws of a checkpoint whose states are gone; remove them first")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            _make(folder)
         except OSError as error:
             raise CheckpointError(folder, f"the folder cannot be made: {error.strerror}") from error
-        return cls(folder, every)
+        return cls(folder, every, new=True)
 
-    def follow(self, generation: int, rows: Rows) -> None:
-        """Go on after a generation that has these rows, which stays until the one after the next."""
-        self._generation = generation
+    def _take(self) -> None:
+        """Have the folder for ourselves, unless we have it already."""
+        if self._lock is not None:
+            return
+        self._lock = weakref.finalize(self, _unlock, _locked(self.folder))
+        if self._left not in (None, _stamps(self.folder)):
+            self.close()
+            raise CheckpointError(
+                self.folder,
+                "another run has gone on with this checkpoint. Go on with that by bouncy.resume(path, target), or "
+                "extend a copy.copy of this run, which is not written to it",
+            )
+        for file in self.folder.glob("state-?.*.part"):  # of a process that was killed
+            with contextlib.suppress(OSError):
+                file.unlink()
+
+    def follow(self, state: str, generation: int, rows: Rows) -> None:
+        """Go on after the generation in a file, which has these rows and stays until the one after the next."""
+        self._state, self._generation = state, generation
         self._files = [column.path for column in rows.columns.values() if isinstance(column, InFile)]
 
     @property
@@ -126,9 +131,11 @@ class Checkpoint:
     def write(self, header: dict[str, Any], arrays: Arrays, rows: Rows) -> None:
         """Begin to write a generation, of arrays that nobody changes any more; a failure is told as a warning.
 
-        The states are written by a thread of its own, while the chains go on.
+        The states are written by a thread of its own, while the chains go on. Only the first generation is waited for:
+        there is something to go on from before there is anything to lose.
         """
-        self.wait()
+        self._finish()
+        self._take()
         self._last = time.perf_counter()
         columns = {label: column for label, column in rows.columns.items() if isinstance(column, InFile)}
         try:
@@ -137,98 +144,152 @@ class Checkpoint:
         except OSError as error:
             self._warn(error)
             return
-        self._generation += 1
         table = {label: [column.written, column.checksum] for label, column in columns.items()}
-        header = {**header, "format": FORMAT, "generation": self._generation, "rows": table}
+        header = {**header, "format": FORMAT, "generation": self._generation + 1, "rows": table}
+        self._writer = self._writer or ThreadPoolExecutor(1)
         files = [column.path for column in columns.values()]
+        filled = [column.path for column in columns.values() if column.written]
         # Looked for now: the chains go on, and may begin new files before this is written.
         stale = set(self.folder.glob("*.rows")) - {*files, *self._files}
-        assert self._writer is not None
-        self._job = self._writer.submit(self._write, header, arrays, files, stale)
+        self._job = self._writer.submit(self._write, header, arrays, files, filled, stale)
+        if not self._state:
+            self._finish()
 
-    def _write(self, header: dict[str, Any], arrays: Arrays, files: list[Path], stale: set[Path]) -> None:
-        for file in files:
+    def _write(
+        self, header: dict[str, Any], arrays: Arrays, files: list[Path], filled: list[Path], stale: set[Path]
+    ) -> None:
+        """Write a generation with rows in these files, of which some are filled, and remove stale ones."""
+        for file in filled:
             synced(file)
-        with written(str(self.folder / _STATES[header["generation"] % 2]), overwrite=True) as out:
+        state = _STATES[self._state == _STATES[0]]  # never the file of the last generation
+        with written(str(self.folder / state), overwrite=True) as out:
             for part in packed(header, arrays):
                 out.write(part)
         for file in stale:
-            file.unlink()  # no generation needs it any more
-        self._files = files
+            with contextlib.suppress(OSError):
+                file.unlink()  # no generation needs it any more
+        self._state, self._generation, self._files = state, header["generation"], files
 
-    def wait(self) -> None:
+    def _finish(self) -> None:
         """Wait until what was begun is on disk."""
         if self._job is None:
             return
         job, self._job = self._job, None
         try:
             job.result()
-        except OSError as error:
-            self._generation -= 1  # the other generation is whole and must stay
+        except (OSError, MemoryError) as error:
             self._warn(error)
 
-    def _warn(self, error: OSError) -> None:
+    def _warn(self, error: OSError | MemoryError) -> None:
+        what = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        left = "the last one is still there" if self._state else "there is none yet"
         warnings.warn(
-            f"the checkpoint in {self.folder} could not be written ({error.strerror or error}); the last one is still "
-            f"there. The run goes on, and tries again after {self.every:g} s",
+            f"the checkpoint in {self.folder} could not be written ({what}); {left}. The run goes on, and tries again "
+            f"every {self.every:g} s",
             CheckpointWarning,
             stacklevel=2,
         )
 
-    def let_go(self) -> None:
-        """Wait until everything is written, and let others use the folder."""
+    def wait(self) -> None:
+        """Wait until everything is written, and let others use the folder until the next writing."""
         try:
-            self.wait()
+            self._finish()
         finally:
-            if self._writer is not None:
-                self._writer.shutdown()
-                self._writer = None
-            self._left = self._looks()
-            self._unlock()
+            self.close()
+
+    def close(self) -> None:
+        """Let others use the folder."""
+        if self._writer is not None:
+            self._writer.shutdown()
+            self._writer = None
+        if self._lock is not None:
+            self._left = _stamps(self.folder)
+            self._lock()
+            self._lock = None
 
 
 def read(path: str | os.PathLike[str], build: Callable[[dict[str, Any], Arrays], Result]) -> Result:
     """Return what `build` makes of the last generation that is whole.
 
-    A damaged one is passed over with a warning. `build` gets the header and the arrays, and raises `ValueError` or the
-    like where they are not what they should be, or `CheckpointError` where no other generation would be better.
+    A damaged one is passed over with a warning. `build` gets the header, with the name of the file as `state`, and the
+    arrays, and raises `ValueError` or the like where they are not what they should be, or `CheckpointError` where no
+    other generation would be better.
     """
     folder = Path(path)
-    found = [folder / name for name in _STATES if (folder / name).exists()]
-    if not found:
-        what = "there is no checkpoint in this folder" if folder.is_dir() else "there is no such folder"
-        raise CheckpointError(folder, what)
-    problems: dict[Path, str] = {}
+    problems: dict[Path, BaseException] = {}
     whole = []
-    for file in found:
+    for file in _check_present(folder):
         try:
             header, arrays = unpacked(file)
             if header["format"] != FORMAT:
                 raise ValueError(f"it is of format {header['format']!r:.20}; this version of bouncy reads {FORMAT}")
-            whole.append((int(header["generation"]), file, header, arrays))
+            whole.append((int(header["generation"]), file, {**header, "state": file.name}, arrays))
         except _WHAT_IS_WRONG as error:
-            problems[file] = _described(error)
+            problems[file] = error
     for _, file, header, arrays in sorted(whole, key=lambda item: -item[0]):
         try:
             result = build(header, arrays)
         except _WHAT_IS_WRONG as error:
-            problems[file] = _described(error)
+            problems[file] = error
             continue
         for damaged, problem in problems.items():
-            warnings.warn(f"{damaged}: {problem}. {file.name} is used instead", CheckpointWarning, stacklevel=3)
+            warnings.warn(
+                f"{damaged}: {_described(problem)}. {file.name} is used instead", CheckpointWarning, stacklevel=3
+            )
         return result
-    named = "; ".join(f"{file.name}: {problem}" for file, problem in problems.items())
-    raise CheckpointError(folder, f"no generation of the checkpoint can be used ({named})")
+    named = "; ".join(f"{file.name}: {_described(problem)}" for file, problem in problems.items())
+    cause = [*problems.values()][-1]
+    raise CheckpointError(folder, f"no generation of the checkpoint can be used ({named})") from cause
+
+
+def _check_present(folder: Path) -> list[Path]:
+    """Return the states in a folder, and raise where there are none."""
+    found = [folder / name for name in _STATES if os.path.lexists(folder / name)]
+    if found:
+        return found
+    if not folder.is_dir():
+        raise CheckpointError(folder, "there is no such folder")
+    if any(folder.glob("*.rows")):
+        raise CheckpointError(folder, f"both states of the checkpoint ({', '.join(_STATES)}) are gone")
+    raise CheckpointError(
+        folder,
+        "there is no checkpoint in this folder. A run that was ended before it wrote the first has lost nothing: "
+        "begin it again by bouncy.sample(..., checkpoint=path)",
+    )
 
 
 def _described(error: BaseException) -> str:
     if isinstance(error, KeyError):
-        return f"{error.args[0]!r} is missing"
+        return f"{error.args[0]!r:.60} is missing"
     return str(error) or type(error).__name__
+
+
+def _make(folder: Path) -> None:
+    """Make a folder whose name survives a crash of the machine."""
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in made:
+        sync_directory(str(place.parent))
+
+
+def _stamps(folder: Path) -> list[Any]:
+    """Return what changes in a folder when a generation is written."""
+    stamps: list[Any] = []
+    for name in _STATES:
+        with contextlib.suppress(OSError):
+            found = os.stat(folder / name)
+            stamps.append((name, found.st_ino, found.st_mtime_ns, found.st_size))
+    return stamps
+
+
+# Handles of the locks that this process holds.
+_held: set[int] = set()
 
 
 def _locked(folder: Path) -> int | None:
     """Return a handle on the folder that no other process can have at the same time, where the system knows such."""
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise CheckpointError(folder, "it cannot be written to" if folder.is_dir() else "there is no such folder")
     try:
         import fcntl
     except ImportError:  # not on this system
@@ -243,7 +304,23 @@ def _locked(folder: Path) -> int | None:
         os.close(handle)
         raise CheckpointError(folder, "another run is writing to it") from None
     except OSError:  # a file system without locks
-        with contextlib.suppress(OSError):
-            os.close(handle)
+        os.close(handle)
         return None
+    _held.add(handle)
     return handle
+
+
+def _unlock(handle: int | None) -> None:
+    if handle in _held:
+        _held.remove(handle)
+        os.close(handle)
+
+
+def _disown() -> None:
+    """Give up the locks in a process that was forked: they are its parent's, and must end with that."""
+    while _held:
+        os.close(_held.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown)

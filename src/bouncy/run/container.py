@@ -21,6 +21,7 @@ from bouncy._memory import available_memory
 _MAGIC = b"bouncy state 1\n"
 _DIGEST = 32
 _MOST_HEADER = 1 << 26
+_MOST_SIDES = 8
 # What arrays of states may hold.
 _DTYPES = ("|i1", "|u1", "|b1", "<i4", "<i8", "<u4", "<u8", "<f8")
 
@@ -41,6 +42,8 @@ def packed(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[byte
 
 def unpacked(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a file; raise `ValueError` where it is not what it should be."""
+    if path.exists() and not path.is_file():  # a pipe would have us wait for ever
+        raise ValueError("it is not a file")
     size = path.stat().st_size
     if size > available_memory():
         raise ValueError(f"it has {size} bytes, more than there is memory")
@@ -93,7 +96,8 @@ def _checked_row(row: Any) -> tuple[str, str, tuple[int, ...]]:
     name, dtype, shape = row
     if not isinstance(name, str) or dtype not in _DTYPES:
         raise ValueError(f"the array {name!r:.60} has the dtype {dtype!r:.20}")
-    if not isinstance(shape, list) or not all(type(side) is int and 0 <= side < 2**48 for side in shape):
+    small = isinstance(shape, list) and len(shape) <= _MOST_SIDES
+    if not small or not all(type(side) is int and 0 <= side < 2**48 for side in shape):
         raise ValueError(f"the array {name!r:.60} has the shape {shape!r:.60}")
     return name, dtype, tuple(shape)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,13 @@ class Growth:
         self.recordings = 0
         self.start: list[Any] = []
         self.rows = Rows({}, len(chains), False)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Growth:
+        """Return the same in memory: only one can go on in the files of a folder."""
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        twin.__dict__ = copy.deepcopy({**vars(self), "folder": None}, memo)
+        return twin
 
     def follow(self, function: Callable[[NDArray[Any]], Any] | None) -> None:
         """Follow the mean of a function of states from now on."""

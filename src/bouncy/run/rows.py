@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import errno
+import math
+import os
 import shutil
 import tempfile
 import warnings
@@ -156,10 +161,13 @@ class Thinned(Column):
 class InFile(Column):
     """Rows in a file, (row, chain, ...), to which they are added as soon as all chains have them.
 
+    Rows that cannot be written, because the disk is full or the file is gone, wait in memory and are tried again later.
+    Those that were written stay readable as long as the column lives, whatever becomes of the name of the file.
+
     Attributes
     ----------
     path : Path
-        Where they are.
+        Where they are, if there are any.
     written : int
         Rows in the file.
     checksum : int
@@ -170,65 +178,99 @@ class InFile(Column):
         self.path, self.written, self.checksum = path, 0, 0
         self._shape, self._dtype = (chains, *like.shape[1:]), like.dtype
         self._waiting: list[list[Array]] = [[] for _ in range(chains)]
+        self._patience = _WAITING  # bytes that may wait
+        self._map = np.zeros((0, *self._shape), self._dtype)  # what was written, or more
+        self._inode = 0
         self.count = np.zeros(chains, np.int64)
-        path.write_bytes(b"")
 
     @classmethod
     def reopen(cls, path: Path, chains: int, like: Array, written: int, checksum: int) -> InFile:
         """Go on with a file that has at least these rows; raise `ValueError` where it does not."""
-        column = cls.__new__(cls)
-        column.path, column.written, column.checksum = path, written, checksum
-        column._shape, column._dtype = (chains, *like.shape[1:]), like.dtype
-        column._waiting = [[] for _ in range(chains)]
-        column.count = np.full(chains, written, np.int64)
-        size = path.stat().st_size
-        if size < column._size(written):
-            raise ValueError(f"it has {size} bytes; expected at least {column._size(written)} for {written} rows")
-        found = column._sum_of(written)
-        if found != checksum:
-            raise ValueError(f"the checksum of its first {written} rows is {found:08x}; expected {checksum:08x}")
+        column = cls(path, chains, like)
+        column.written, column.checksum = written, checksum
+        column.count[:] = written
+        if written:
+            column._check(written, checksum)
+            column._map, column._inode = column._mapped(written)
         return column
 
-    def _size(self, rows: int) -> int:
-        return rows * int(np.prod(self._shape)) * self._dtype.itemsize
-
-    def _sum_of(self, rows: int) -> int:
-        """Return the checksum of the first rows."""
-        left, checksum = self._size(rows), 0
+    def _check(self, rows: int, checksum: int) -> None:
+        """Raise unless the file has so many rows of this checksum."""
+        size, left, found = os.stat(self.path).st_size, self._size(rows), 0
+        if size < left:
+            raise ValueError(f"it has {size} bytes; expected at least {left} for {rows} rows")
+        # Not by the map: a disk that cannot be read is an error here, and would end the process there.
         with open(self.path, "rb") as file:
             while left:
                 part = file.read(min(left, _WAITING))
-                checksum, left = zlib.crc32(part, checksum), left - len(part)
+                found, left = zlib.crc32(part, found), left - len(part)
                 if not part:
                     raise ValueError(f"it ends {left} bytes too early")
-        return checksum
+        if found != checksum:
+            raise ValueError(f"the checksum of its first {rows} rows is {found:08x}; expected {checksum:08x}")
+
+    def _size(self, rows: int) -> int:
+        size: int = rows * math.prod(self._shape) * self._dtype.itemsize
+        return size
+
+    def _mapped(self, rows: int) -> tuple[Array, int]:
+        """Return the first rows of the file where they are, and what the system knows the file by."""
+        if not self._size(rows):
+            return np.zeros((rows, *self._shape), self._dtype), 0
+        return np.memmap(self.path, self._dtype, "r", shape=(rows, *self._shape)), os.stat(self.path).st_ino
 
     def append(self, chain: int, rows: Array) -> None:
         self._waiting[chain].append(rows)
         self.count[chain] += len(rows)
-        if sum(part.nbytes for part in self._waiting[chain]) * len(self.count) > _WAITING:
+        if sum(part.nbytes for part in self._waiting[chain]) * len(self.count) > self._patience:
+            self._try_to_flush()
+
+    def _try_to_flush(self) -> None:
+        """Write what can be written, or try again when twice as much is waiting."""
+        try:
             self.flush()
+        except OSError as error:
+            if self._patience == _WAITING:
+                warnings.warn(
+                    f"rows could not be written to {self.path} ({error.strerror or error}) and wait in memory; free "
+                    "some space before that is full, too",
+                    SpillWarning,
+                    stacklevel=2,
+                )
+            self._patience *= 2
 
     def flush(self) -> None:
         """Write the rows that all chains have. Nothing is lost when that fails: they wait on, and are written later."""
-        n = int(self.count.min(initial=2**62)) - self.written
-        if n <= 0 or not self.count.size:
+        n = self._complete - self.written
+        if n <= 0:
             return
         waiting = [np.concatenate(parts) for parts in self._waiting]
         block = np.ascontiguousarray(np.stack([rows[:n] for rows in waiting], axis=1))
+        self._write(block)
+        self._map, self._inode = self._mapped(self.written + n)
+        self.written, self.checksum = self.written + n, zlib.crc32(block.data, self.checksum)
         self._waiting = [[rows[n:]] if len(rows) > n else [] for rows in waiting]
-        try:
-            # What follows the rows is left from a write that failed, or that a checkpoint does not count.
-            with open(self.path, "r+b") as file:
-                file.seek(self._size(self.written))
-                file.write(block.data)
-                file.truncate()
-        except OSError:
-            for parts, rows in zip(self._waiting, np.moveaxis(block, 1, 0), strict=True):
-                parts.insert(0, rows)
-            raise
-        self.written += n
-        self.checksum = zlib.crc32(block.data, self.checksum)
+        self._patience = _WAITING
+
+    @property
+    def _complete(self) -> int:
+        """Rows that all chains have."""
+        return int(self.count.min()) if self.count.size else 0
+
+    def _write(self, block: Array) -> None:
+        """Write rows behind those that count.
+
+        What follows them is left from a write that failed, or that no checkpoint counts, and nobody reads it. It is not
+        cut off: another run of this process may still have it mapped.
+        """
+        if not self.written:
+            self.path.unlink(missing_ok=True)
+        with open(self.path, "r+b" if self.written else "xb") as file:
+            begin = self._size(self.written)
+            if file.seek(0, os.SEEK_END) < begin:
+                raise OSError(errno.EIO, "the file has become shorter than what was written to it")
+            file.seek(begin)
+            file.write(block.data)
 
     def cut(self, n: int) -> None:
         for k, parts in enumerate(self._waiting):
@@ -237,15 +279,29 @@ class InFile(Column):
             self._waiting[k] = [] if rows is None or over >= len(rows) else [rows[: len(rows) - over]]
         np.minimum(self.count, n, out=self.count)
         if n < self.written:
-            self.checksum, self.written = self._sum_of(n), n
+            self.written, self.checksum = n, zlib.crc32(np.ascontiguousarray(self._map[:n]).data)
 
     def array(self) -> Array:
         """Return the rows in memory if they fit into it, and else as a read-only map of the file."""
-        self.flush()
-        if not self.written:
-            return np.zeros((self._shape[0], 0, *self._shape[1:]), self._dtype)
-        rows = np.memmap(self.path, self._dtype, "r", shape=(self.written, *self._shape)).swapaxes(0, 1)
+        with contextlib.suppress(OSError):
+            self.flush()
+        rows = self._stored()
+        n = self._complete - self.written
+        if n > 0:
+            if rows.nbytes > _SHARE * available_memory():
+                self.flush()  # and raise
+            return np.concatenate([rows, np.stack([np.concatenate(parts)[:n] for parts in self._waiting])], axis=1)
         return np.array(rows) if rows.nbytes < _SHARE * available_memory() else rows
+
+    def _stored(self) -> Array:
+        """Return the rows that were written, (chain, row, ...), where they are."""
+        with contextlib.suppress(FileNotFoundError):
+            now = os.stat(self.path)
+            # To touch a map beyond the end of its file would end the process.
+            if now.st_ino == self._inode and now.st_size < self._size(self.written):
+                raise OSError(errno.EIO, f"rows are lost: someone cut the file to {now.st_size} bytes", str(self.path))
+        rows: Array = self._map[: self.written].swapaxes(0, 1)
+        return rows
 
     def __deepcopy__(self, memo: dict[int, Any]) -> InMemory:
         """Return the rows in memory: two runs that share a file could not both go on."""
@@ -282,13 +338,25 @@ class Rows:
     ) -> None:
         self._templates, self._chains, self._thinned = templates, chains, thinned
         self.folder, self._suffix = folder, suffix
+        self._temporary: _TemporaryFolder | None = None
         self.columns: dict[str, Column] = {}
         size = chains * sum(map(_row_size, templates.values()))
         if folder is None and not thinned and size * expected > _SHARE * available_memory():
-            self.folder = _temporary_folder(self, size * expected)
+            self._use(_TemporaryFolder(size * expected))
         for name, like in templates.items():
             for label, width in self._split(name):
                 self.columns[label] = self._new_column(label, width, like, 0 if name in _UNKNOWN else expected)
+
+    def _use(self, temporary: _TemporaryFolder) -> None:
+        """Keep rows in a temporary folder from now on."""
+        self.folder, self._temporary = temporary.path, temporary
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Rows:
+        """Return the rows in memory, with no claim on the folder."""
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        twin.__dict__ = copy.deepcopy({**vars(self), "folder": None, "_temporary": None}, memo)
+        return twin
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -336,17 +404,20 @@ class Rows:
         # Twice as much is needed for a moment when a column grows.
         if size < _LARGE or 2 * size < _SHARE * (available_memory() + size):
             return
-        self.folder = _temporary_folder(self, size)
+        try:
+            self._use(_TemporaryFolder(size))
+        except OSError:  # there is nowhere to go
+            return
         for label, column in self.columns.items():
             self.columns[label] = _moved(column, self.file_of(label))
 
     def cut(self, draws: int, sweeps: int) -> None:
         """Forget what comes after some draws and sweeps of each chain."""
-        for place in range(self._chains if "flip_count" in self.columns else 0):
-            counts = self.columns["flip_count"].array()
-            flips = int(counts[place, :sweeps].sum(dtype=np.int64))
-            for name in RAGGED:
-                self.columns[f"{name}.{place}"].cut(flips)
+        if "flip_count" in self.columns:
+            flips = self.columns["flip_count"].array()[:, :sweeps].sum(axis=1, dtype=np.int64)
+            for place, n in enumerate(flips.tolist()):
+                for name in RAGGED:
+                    self.columns[f"{name}.{place}"].cut(n)
         for label, column in self.columns.items():
             if label.partition(".")[0] not in RAGGED:
                 column.cut(sweeps if label in PER_SWEEP else draws)
@@ -358,15 +429,20 @@ class Rows:
     def only(self, places: Sequence[int], suffix: str) -> Rows:
         """Return the rows of the chains at some places, where these are, under another suffix."""
         left = Rows(self._templates, len(places), self._thinned, self.folder, suffix)
+        left._temporary = self._temporary
         for name in self._templates:
-            for new, place in enumerate(places):
-                if name in RAGGED:
-                    left.columns[f"{name}.{new}"].append(0, self.columns[f"{name}.{place}"].array()[0])
-                elif not self._thinned:
-                    left.columns[name].append(new, self.columns[name].array()[place])
-            column, thinned = self.columns.get(name), left.columns.get(name)
-            if isinstance(column, Thinned) and isinstance(thinned, Thinned):
+            column = None if name in RAGGED else self.columns[name]
+            if isinstance(column, Thinned):
+                thinned = left.columns[name]
+                assert isinstance(thinned, Thinned)
                 thinned.restore(column.array()[list(places)], column.spacing, int(column.count.min()))
+                continue
+            rows = None if column is None else column.array()
+            for new, place in enumerate(places):
+                if rows is None:
+                    left.columns[f"{name}.{new}"].append(0, self.columns[f"{name}.{place}"].array()[0])
+                else:
+                    left.columns[name].append(new, rows[place])
         return left
 
 
@@ -378,17 +454,24 @@ def _row_size(like: Array) -> int:
     return int(np.prod(like.shape[1:])) * like.dtype.itemsize
 
 
-def _temporary_folder(owner: Any, size: int) -> Path:
-    """Return a new folder that is removed with its owner, and warn that it is used."""
-    folder = tempfile.mkdtemp(prefix="bouncy-")
-    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
-    warnings.warn(
-        f"draws of {size / 2**30:.1f} GiB are too large for the memory that is left, and are kept in {folder} until "
-        "the run is dropped; a larger thin, keep='means' or checkpoint= avoid that",
-        SpillWarning,
-        stacklevel=2,
-    )
-    return Path(folder)
+class _TemporaryFolder:
+    """A new folder that is removed with the last who holds this object; a warning says that it is used.
+
+    Attributes
+    ----------
+    path : Path
+        Where it is.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="bouncy-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        warnings.warn(
+            f"draws of {size / 2**30:.1f} GiB are too large for the memory that is left, and are kept in {self.path} "
+            "until the run is dropped; a larger thin, keep='means' or checkpoint= avoid that",
+            SpillWarning,
+            stacklevel=2,
+        )
 
 
 def _moved(column: Column, path: Path) -> InFile:
