@@ -246,17 +246,16 @@ def resume(
     every = check_positive("every", every)
     kept = Checkpoint(Path(path), every)
     try:
-        family, growth, goal, options = read(
-            path, lambda header, arrays: restored(kept, target, sampler, se_of, header, arrays)
-        )
+        found = read(path, lambda header, arrays: restored(kept.folder, target, sampler, se_of, header, arrays))
         other = check_goal(draws, seconds, until_se, "mean")
         if not (draws is None and seconds is None and until_se is None):
+            goal = found.goal
             goal.draws, goal.seconds, goal.until_se = other.draws, other.seconds, other.until_se
-        run = _new_run(target, family, growth, options | resources)
+        kept.follow(found.state, found.generation, found.run._growth.rows)
     except BaseException:
         kept.close()
         raise
-    return _go(run, kept, goal)  # type: ignore[return-value]
+    return _go(found.run.with_resources(resources), kept, found.goal)  # type: ignore[return-value]
 
 
 def _new_run(target: Any, family: Family, growth: Growth, options: dict[str, Any]) -> Run:

@@ -56,7 +56,7 @@ def _clear(folder: Path) -> None:
     """Remove a checkpoint, unless a run is writing to it, and nothing else."""
     from bouncy.run.checkpoint import Checkpoint
 
-    Checkpoint(folder, every=1.0).let_go()  # raises if another process has it open
+    Checkpoint(folder, every=1.0, new=True).close()  # raises if another process has it open
     for pattern in (_STATES, "*.rows", "lock", _COMMAND, *_MODELS):
         for file in folder.glob(pattern):
             file.unlink()

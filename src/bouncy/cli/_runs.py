@@ -6,8 +6,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,7 +17,6 @@ from bouncy.cli._wording import one_line
 
 if TYPE_CHECKING:
     from bouncy.results.run import Run
-    from bouncy.run.checkpoint import Checkpoint
 
 # What writes a run, by the suffix of its file.
 _NEEDED = {".nc": ("xarray", "h5netcdf", "h5py"), ".zarr": ("xarray", "zarr")}
@@ -81,37 +79,13 @@ def finish(
 def load_run(path: str) -> Run:
     """Read a run from a file, or from the directory of a checkpoint."""
     import bouncy
+    from bouncy.results.saving import is_checkpoint
 
-    if os.path.isdir(path) and os.path.splitext(path.rstrip(os.sep))[1].lower() not in _NEEDED:
-        return _as_checkpointed(path)
-    return bouncy.Run.load(path)
-
-
-class _Onlooker:
-    """Stands for a checkpoint that is read but not written, so that it does not matter if a run has it open."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def follow(self, generation: int, rows: Any) -> None:
-        """Do nothing: there will be no further generation from here."""
-
-
-def _as_checkpointed(directory: str) -> Run:
-    """Return a run as its last checkpoint has it."""
-    from bouncy._sample import _new_run
-    from bouncy.results.resuming import restored
-    from bouncy.run.checkpoint import read
-
-    target, onlooker = kept_model(directory), cast("Checkpoint", _Onlooker(Path(directory)))
-    family, growth, _, options = read(
-        directory, lambda header, arrays: restored(onlooker, target, None, None, header, arrays)
-    )
-    if not growth.drawn:
-        raise click.ClickException(f"{directory}: nothing is recorded yet, the run is in its warm-up")
-    run = _new_run(target, family, growth, {**options, "threads": None, "executor": None, "progress": False})
-    stopped_by = options["stopped_by"]
-    run.stopped_by = "interrupt" if stopped_by == "nothing" else stopped_by
+    if not is_checkpoint(path):
+        return bouncy.Run.load(path)
+    run = bouncy.Run.load(path, kept_model(path))
+    if not run.log_prob.shape[1]:
+        raise click.ClickException(f"{path}: nothing is recorded yet, the run is in its warm-up")
     return run
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +15,15 @@ from bouncy._samplable import Samplable
 from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN, SINCE_DRAW, THIN
 from bouncy.results.describe import as_sampler, as_seed, described_sampler, described_seed
 from bouncy.results.paths import PathRun
+from bouncy.results.run import NO_RESOURCES, Run
 from bouncy.results.spins import SpinRun
 from bouncy.run.chain import Chain
-from bouncy.run.checkpoint import Checkpoint, CheckpointError
+from bouncy.run.checkpoint import CheckpointError, read
 from bouncy.run.contract import AnyChain, check_like
 from bouncy.run.families import Family, family_of
 from bouncy.run.goal import Goal
 from bouncy.run.growth import RECORDING, Growth
 from bouncy.run.rows import PER_SWEEP, RAGGED, InFile, Rows, Thinned
-
-if TYPE_CHECKING:
-    from bouncy.results.run import Run
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -71,11 +70,32 @@ def saved(run: Run) -> tuple[dict[str, Any], Arrays]:
     return header, arrays
 
 
-def restored(
-    checkpoint: Checkpoint, target: Any, sampler: Any, se_of: Any, header: dict[str, Any], arrays: Arrays
-) -> tuple[Family, Growth, Goal, dict[str, Any]]:
-    """Return the family, the growth, the goal and the options of a run, given what its checkpoint holds."""
-    folder = checkpoint.folder
+class Restored(NamedTuple):
+    """A run that was read from a checkpoint, and where it is to go."""
+
+    run: Run
+    goal: Goal
+    state: str  # file of the generation
+    generation: int
+
+
+def look_into(path: str | os.PathLike[str], target: Any) -> Run:
+    """Return a run as its last checkpoint has it, also while it goes on. It cannot be extended."""
+    if target is None:
+        raise TypeError(f"{path} is a checkpoint, which does not hold its model: pass it as target=")
+    found = read(path, lambda header, arrays: restored(Path(path).absolute(), target, None, _ask, header, arrays))
+    if found.run.stopped_by == "nothing":
+        found.run.stopped_by = "interrupt"
+    return found.run
+
+
+def _ask(states: NDArray[Any]) -> NDArray[Any]:
+    """Stand for a function of states that nobody is going to call."""
+    raise NotImplementedError("a run that is looked into does not go on")
+
+
+def restored(folder: Path, target: Any, sampler: Any, se_of: Any, header: dict[str, Any], arrays: Arrays) -> Restored:
+    """Return a run, given what its checkpoint holds."""
     _check_target(folder, target, header)
     sampler = _sampler_of(folder, target, _word(header["kind"], ("spins", "paths")), header["sampler"], sampler)
     thin, numbers = _whole(header["thin"], 1), _numbers(header["numbers"])
@@ -99,14 +119,15 @@ def restored(
         _restore_tracked(growth, arrays)
     if arrays:
         raise ValueError(f"it has an array {next(iter(arrays))!r:.60}, which does not belong there")
-    checkpoint.follow(header["state"], _whole(header["generation"]), growth.rows)
     options = {
         "seed": _seed_of(header["seed"]),
         "thin": thin,
         "chooses_warmup": _word(header["chooses_warmup"], (False, True)),
-        "stopped_by": _word(header["stopped_by"], _REASONS),
+        **NO_RESOURCES,
     }
-    return family, growth, goal, options
+    run = (PathRun if family.kind == "paths" else SpinRun)(target, family.sampler, growth, options)
+    run.stopped_by, run._goal = _word(header["stopped_by"], _REASONS), goal
+    return Restored(run, goal, header["state"], _whole(header["generation"]))
 
 
 def _check_target(folder: Path, target: Any, header: dict[str, Any]) -> None:

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from bouncy.results.summary import Summary
 
 
+# Who runs the chains and who is told of it, where nobody was named.
+NO_RESOURCES: dict[str, Any] = {"threads": None, "executor": None, "progress": None}
+
+
 class InterruptedWarning(UserWarning):
     """A run was interrupted, and what there is of it was returned."""
 
@@ -135,6 +139,8 @@ class Run(ABC):
         The result has the same bytes as that of one run of the total length. A run whose target fails while it is
         extended stays as it was; one that is interrupted keeps what it has.
         """
+        if self._growth.folder is not None and self._checkpoint is None:
+            raise RuntimeError("a checkpoint that is looked into cannot go on: use bouncy.resume(path, target)")
         goal = check_goal(draws, seconds, until_se, se_of)
         if draws is None and seconds is None and until_se is None:
             raise TypeError("extend needs to know how far: draws=, seconds= or until_se=")
@@ -213,6 +219,11 @@ class Run(ABC):
         """Drop everything that was computed from a shorter run."""
         for name in ("_sums", "diagnostics", "draws", "log_prob", "parameters", *self._computed):
             self.__dict__.pop(name, None)
+
+    def with_resources(self, resources: dict[str, Any]) -> Self:
+        """Be run by these from now on."""
+        self._options |= resources
+        return self
 
     def attach(self, checkpoint: Checkpoint | None) -> None:
         """Be written to a checkpoint from now on."""
@@ -399,14 +410,16 @@ class Run(ABC):
         Parameters
         ----------
         path : path
-            What `save` wrote, `.nc` or `.zarr`. Nothing in it is ever executed.
+            What `save` wrote, `.nc` or `.zarr`, or the folder of a checkpoint, also while a run is writing to it.
+            Nothing in it is ever executed.
         target : Target, PiecewiseTarget or Within, optional
-            What was sampled, which is checked. Without it `run.target` has its size, labels and name alone.
+            What was sampled, which is checked. Without it `run.target` has its size, labels and name alone; a
+            checkpoint cannot be read without.
 
         Raises
         ------
-        RunFileError
-            If the file is no saved run, or is damaged.
+        RunFileError, CheckpointError
+            If the file is no saved run, or the folder no checkpoint, or is damaged.
 
         Examples
         --------
@@ -419,9 +432,10 @@ class Run(ABC):
         >>> bool((again.mean == run.mean).all())
         True
         """
-        from bouncy.results.saving import load_run
+        from bouncy.results.resuming import look_into
+        from bouncy.results.saving import is_checkpoint, load_run
 
-        run = load_run(path, target)
+        run = look_into(path, target) if is_checkpoint(path) else load_run(path, target)
         if not isinstance(run, cls):
             raise TypeError(f"{path} holds a {type(run).__name__}, not a {cls.__name__}; use bouncy.Run.load")
         return run

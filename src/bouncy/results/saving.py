@@ -47,6 +47,12 @@ def save_run(run: Run, path: str | os.PathLike[str], overwrite: bool) -> None:
     chosen.write(tree, place, overwrite, packed)
 
 
+def is_checkpoint(path: str | os.PathLike[str]) -> bool:
+    """Say whether a path is a folder, and not one of a format of ours."""
+    place = check_path(path)
+    return os.path.isdir(place) and os.path.splitext(place.rstrip(os.sep))[1].lower() not in _FORMATS
+
+
 def load_run(path: str | os.PathLike[str], target: Any) -> Run:
     """Read a run; see `Run.load`."""
     place = check_path(path)
