@@ -11,6 +11,7 @@ from typing import Any
 import efficiency
 import flights
 import growth
+import long_runs
 import own
 import per_flip
 import published
@@ -34,6 +35,7 @@ QUESTIONS = {
     "truncated": truncated,
     "spike-slab": spike_slab,
     "refreshment-paths": refreshment_paths,
+    "long-runs": long_runs,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 

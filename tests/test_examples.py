@@ -31,6 +31,7 @@ PAGES = {
     "docs/regression.md": "probability",
     "docs/continuous.md": "probability",
     "docs/results.md": "spin 3",
+    "docs/long-runs.md": "until_se",
 }
 
 

@@ -254,7 +254,7 @@ def resume(
             goal.draws, goal.seconds, goal.until_se = other.draws, other.seconds, other.until_se
         run = _new_run(target, family, growth, options | resources)
     except BaseException:
-        kept.close()
+        kept.let_go()
         raise
     return _go(run, kept, goal)  # type: ignore[return-value]
 

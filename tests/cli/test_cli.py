@@ -1,13 +1,15 @@
 """The command line: what it prints, what it returns, and that a warm cache is warm."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
+import warnings
 from types import ModuleType
 
 import click
 import pytest
-from click.testing import CliRunner
 
 import bouncy
 from bouncy import _compile
@@ -20,19 +22,15 @@ QUICK = ["warmup", "--sampler", "metropolis", "--target", "mrf-dense", "--pairs"
 
 
 @pytest.fixture
-def invoke():
-    runner = CliRunner()
-    return lambda *arguments: runner.invoke(cli.main, [str(argument) for argument in arguments])
-
-
-@pytest.fixture
 def failing(monkeypatch):
-    """Add a command that raises what it is told to."""
+    """Add a command `fail` that raises an error, or calls a function."""
 
-    def install(error):
+    def install(what):
         @click.command()
         def command():
-            raise error
+            if isinstance(what, Exception):
+                raise what
+            what()
 
         module = ModuleType("bouncy.cli.fail")
         module.command = command
@@ -64,8 +62,10 @@ def test_help_lists_the_commands_found_in_files(invoke):
     """Catches a command that has a file but cannot be called, and modules that are listed as commands."""
     result = invoke("--help")
     assert result.exit_code == 0
-    listed = [line.split()[0] for line in result.output.partition("Commands:\n")[2].splitlines()]
-    assert listed == ["reproduce", "warmup"]
+    listed = [line.split()[0] for line in result.output.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()]
+    assert listed == [
+        "completion", "convert", "exact", "plot", "reproduce", "resume", "sample", "summary", "warmup",
+    ]  # fmt: skip
 
 
 def test_help_does_not_import_numba():
@@ -82,8 +82,10 @@ def test_help_does_not_import_numba():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nothing"], "No such command 'nothing'"),
+        (["nothing"], "No such command 'nothing'.\n"),
+        (["covert"], "No such command 'covert'. Did you mean 'convert'?"),
         (["warmup", "--sampler", "x"], "--sampler is 'x'; expected one of: bps-exponential, bps-gaussian"),
+        (["warmup", "--sampler", "gibs"], "Did you mean 'gibbs'?"),
         (["warmup", "--target", "x"], "--target is 'x'; expected one of: custom-flip-cost, "),
         (["warmup", "--pairs", "x"], "--pairs is 'x'; expected one of: all, edges, none"),
         (["warmup", "--wrong"], "No such option"),
@@ -97,7 +99,13 @@ def test_wrong_usage_ends_with_code_2(invoke, arguments, message):
 
 
 @pytest.mark.parametrize(
-    ("error", "message"), [(ValueError("d is 0"), "Error: d is 0\n"), (MemoryError(), "Error: MemoryError\n")]
+    ("error", "message"),
+    [
+        (ValueError("d is 0"), "Error: d is 0\n"),
+        (ValueError("d is\n  0"), "Error: d is 0\n"),
+        (MemoryError(), "Error: MemoryError\n"),
+        (FileNotFoundError(2, "No such file or directory", "x.npz"), "Error: x.npz: No such file or directory\n"),
+    ],
 )
 def test_errors_end_with_code_1_and_no_traceback(invoke, failing, error, message):
     """Catches a traceback, or an empty line, where one sentence was due."""
@@ -107,10 +115,95 @@ def test_errors_end_with_code_1_and_no_traceback(invoke, failing, error, message
     assert result.output == message
 
 
-def test_traceback_is_shown_when_asked_for(invoke, failing):
+def test_debug_shows_the_traceback(invoke, failing):
     """Catches an option that is read but not heeded."""
     failing(ValueError("d is 0"))
-    assert isinstance(invoke("--traceback", "fail").exception, ValueError)
+    assert isinstance(invoke("--debug", "fail").exception, ValueError)
+
+
+def test_warnings_are_one_line(invoke, failing):
+    """Catches warnings with a file name and a line of our sources in the middle of a user's terminal."""
+
+    def warn():
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("chains\n  disagree", UserWarning, stacklevel=1)
+
+    failing(warn)
+    result = invoke("fail")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "Warning: chains disagree\n")
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_signals_end_with_their_code(invoke, failing, name):
+    """Catches a request to stop that is lost, is taken for an error, or leaves its handler behind."""
+    number = getattr(signal, name)
+    before = signal.getsignal(number)
+    failing(lambda: (signal.raise_signal(number), time.sleep(60)))
+    result = invoke("fail")
+    assert (result.exit_code, result.stdout, result.stderr) == (128 + number, "", "Interrupted.\n")
+    assert signal.getsignal(number) is before
+
+
+def test_a_request_to_terminate_does_what_ctrl_c_would(invoke, failing):
+    """Catches a sampler that hears Ctrl-C by a handler of its own and is torn down by SIGTERM all the same."""
+
+    def work():
+        heard = []
+        before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        click.echo(heard)
+
+    failing(work)
+    assert invoke("fail").stdout == "[<Signals.SIGINT: 2>]\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no masks of signals")
+def test_a_process_in_the_background_hears_requests_to_terminate(invoke, failing):
+    """Catches a job of a batch system, deaf to Ctrl-C, that samplers cannot interrupt, or that now hears Ctrl-C."""
+
+    def work():
+        signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler  # what samplers look for
+        click.echo("deaf")
+        signal.raise_signal(signal.SIGTERM)
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        failing(work)
+        result = invoke("fail")
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (result.exit_code, result.stdout) == (143, "deaf\n")
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_the_same_request_passed_on_twice_is_one(invoke, failing):
+    """Catches `timeout`, which signals a process and its group, losing results that are being written."""
+
+    def work():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            signal.raise_signal(signal.SIGTERM)
+            click.echo("written")
+
+    failing(work)
+    assert invoke("fail").stdout == "written\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    """Catches `bouncy ... | head` that ends in a traceback or in a complaint."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    code = "from bouncy.cli.main import main; main(['completion', 'zsh'])"
+    done = subprocess.run([sys.executable, "-c", code], stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert done.stderr == b""
 
 
 def test_warmup_fills_the_cache_that_a_run_then_uses(tmp_path):

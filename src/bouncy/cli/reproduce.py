@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import click
 
+from bouncy.cli._options import words
 from bouncy.experiments.settings import DEFAULT_OUT, DEFAULT_SEED, FIGURES
 
-_INTERRUPTED = 130
+_EPILOG = """\b
+Examples:
+  bouncy reproduce all --quick
+  bouncy reproduce figure1 --out paper --workers 4
+"""
 
 
-@click.command(short_help="Run the paper's experiments again, and judge its claims.")
-@click.argument("what", type=click.Choice([*FIGURES, "all"]))
+@click.command(short_help="Run the paper's experiments again, and judge its claims.", epilog=_EPILOG)
+@click.argument("what", **words(*FIGURES, "all"))
 @click.option("--quick", is_flag=True, help="Fewer and shorter runs: minutes instead of about half an hour.")
 @click.option(
     "--out",
@@ -48,7 +53,7 @@ def command(
         report, results, remarks = run(what, quick=quick, out=out, seed=seed, workers=workers, progress=progress)
     except KeyboardInterrupt:
         click.echo(f"Interrupted. What is finished is kept in {out}; the same command goes on from there.", err=True)
-        context.exit(_INTERRUPTED)
+        context.exit(context.obj.exit_code)
 
     from bouncy.experiments.claims import judge
 

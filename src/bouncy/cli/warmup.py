@@ -8,8 +8,17 @@ from typing import Any, cast
 
 import click
 
+from bouncy.cli._suggestions import did_you_mean
 
-@click.command(short_help="Compile everything and keep it on disk.")
+_EPILOG = """\b
+Examples:
+  bouncy warmup
+  bouncy warmup --sampler bps-gaussian --target mrf-sparse
+  NUMBA_CACHE_DIR=/opt/cache bouncy warmup --no-progress
+"""
+
+
+@click.command(short_help="Compile everything and keep it on disk.", epilog=_EPILOG)
 @click.option("--sampler", "samplers", multiple=True, help="Only this sampler; may be repeated.")
 @click.option("--target", "targets", multiple=True, help="Only this kind of target; may be repeated.")
 @click.option("--pairs", "pairs", multiple=True, help="Only this recorder of pairs; may be repeated.")
@@ -46,7 +55,9 @@ def command(samplers: tuple[str, ...], targets: tuple[str, ...], pairs: tuple[st
 def _choose(option: str, asked: tuple[str, ...], known: list[str]) -> list[str]:
     unknown = [name for name in asked if name not in known]
     if unknown:
-        raise click.UsageError(f"{option} is {unknown[0]!r}; expected one of: {', '.join(known)}")
+        raise click.UsageError(
+            f"{option} is {unknown[0]!r}; expected one of: {', '.join(known)}.{did_you_mean(unknown[0], known)}"
+        )
     return [name for name in known if name in asked] if asked else known
 
 

@@ -111,7 +111,7 @@ def _grid(run: Run) -> dict[str, Any]:
     """Return the coordinates of traces: which chains, and which of their draws."""
     chains, kept = run.log_prob.shape
     spacing: int = getattr(run, "trace_spacing", 1)
-    return {"chain": np.arange(chains), "draw": np.arange(kept) * spacing}
+    return {"chain": np.arange(chains), "draw": np.arange(1, kept + 1) * spacing - 1}
 
 
 def _coordinates(labels: tuple[Hashable, ...]) -> NDArray[Any]:

@@ -157,6 +157,8 @@ class Run(ABC):
     def go_on(self, goal: Goal, chooses_warmup: bool) -> None:
         """Go on to a goal, and leave the chains where they are when that fails: `extend` without a way back."""
         self._goal = goal
+        if self._checkpoint is not None:
+            self._checkpoint.hold()
         crew = _crew(self._options)
         session = Session(
             self._growth, goal, crew, Reporter(self._options["progress"]), self._look,
@@ -164,6 +166,8 @@ class Run(ABC):
         )  # fmt: skip
         try:
             self.stopped_by = session.run()
+            if self._checkpoint is not None:
+                self._checkpoint.write(*self._save_state(), self._growth.rows)
         except WorkerError as error:
             self.stopped_by = "interrupt"
             error.run = self
@@ -171,9 +175,8 @@ class Run(ABC):
         finally:
             self._forget()
             crew.close()
-        if self._checkpoint is not None:
-            self._checkpoint.write(*self._save_state(), self._growth.rows)
-            self._checkpoint.wait()
+            if self._checkpoint is not None:
+                self._checkpoint.let_go()
         if session.errors:
             session.errors[0].run = self
             raise session.errors[0]

@@ -64,11 +64,36 @@ class Checkpoint:
     def __init__(self, folder: Path, every: float) -> None:
         self.folder, self.every = folder, every
         self._generation = 0
-        self._lock = _locked(folder)
-        self._writer = ThreadPoolExecutor(1)
+        self._lock: int | None = None
+        self._writer: ThreadPoolExecutor | None = None
         self._job: Future[None] | None = None
         self._files: list[Path] = []  # of the last generation
+        self._left: tuple[int, ...] | None = None  # how the folder was left
         self._last = time.perf_counter()
+        self.hold()
+
+    def hold(self) -> None:
+        """Keep others from writing to the folder; raise where another process does, or did since it was let go."""
+        if self._writer is not None:
+            return
+        self._lock = _locked(self.folder)
+        if self._left is not None and self._left != self._looks():
+            self._unlock()
+            raise CheckpointError(
+                self.folder, "another run has gone on from this checkpoint; go on with that one, by bouncy.resume"
+            )
+        self._writer = ThreadPoolExecutor(1)
+        self._last = time.perf_counter()
+
+    def _looks(self) -> tuple[int, ...]:
+        """Return what tells the present generations from others."""
+        found = [(self.folder / name).stat() for name in _STATES if (self.folder / name).exists()]
+        return tuple(number for file in found for number in (file.st_ino, file.st_mtime_ns))
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     @classmethod
     def new(cls, path: str | os.PathLike[str], every: float) -> Checkpoint:
@@ -116,15 +141,18 @@ class Checkpoint:
         table = {label: [column.written, column.checksum] for label, column in columns.items()}
         header = {**header, "format": FORMAT, "generation": self._generation, "rows": table}
         files = [column.path for column in columns.values()]
-        self._job = self._writer.submit(self._write, header, arrays, files)
+        # Looked for now: the chains go on, and may begin new files before this is written.
+        stale = set(self.folder.glob("*.rows")) - {*files, *self._files}
+        assert self._writer is not None
+        self._job = self._writer.submit(self._write, header, arrays, files, stale)
 
-    def _write(self, header: dict[str, Any], arrays: Arrays, files: list[Path]) -> None:
+    def _write(self, header: dict[str, Any], arrays: Arrays, files: list[Path], stale: set[Path]) -> None:
         for file in files:
             synced(file)
         with written(str(self.folder / _STATES[header["generation"] % 2]), overwrite=True) as out:
             for part in packed(header, arrays):
                 out.write(part)
-        for file in set(self.folder.glob("*.rows")) - {*files, *self._files}:
+        for file in stale:
             file.unlink()  # no generation needs it any more
         self._files = files
 
@@ -147,15 +175,16 @@ class Checkpoint:
             stacklevel=2,
         )
 
-    def close(self) -> None:
+    def let_go(self) -> None:
         """Wait until everything is written, and let others use the folder."""
         try:
             self.wait()
         finally:
-            self._writer.shutdown()
-            if self._lock is not None:
-                os.close(self._lock)
-                self._lock = None
+            if self._writer is not None:
+                self._writer.shutdown()
+                self._writer = None
+            self._left = self._looks()
+            self._unlock()
 
 
 def read(path: str | os.PathLike[str], build: Callable[[dict[str, Any], Arrays], Result]) -> Result:

@@ -100,8 +100,5 @@ def _checked_row(row: Any) -> tuple[str, str, tuple[int, ...]]:
 
 def synced(path: Path) -> None:
     """Make what was written into a file survive a crash of the machine."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with open(path, "r+b") as file:
+        os.fsync(file.fileno())

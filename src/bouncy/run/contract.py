@@ -83,6 +83,17 @@ class AnyChain(ABC):
         """Have the recorder write into these rows."""
         self.recorder = self.recorder._replace(**{k: row for k, row in rows.items() if k in self.recorder._fields})
 
+    def draw_spacing(self, per_draw: int) -> int:
+        """Return every how many draws one is taken, where they are so many sweeps apart."""
+        return int(self.recorder.tally[THIN]) // per_draw
+
+    def space_draws(self, per_draw: int, spacing: int, begun: int) -> None:
+        """Take every so many-th draw alone from now on, of those that were counted from the sweep `begun` on."""
+        tally = self.recorder.tally
+        if tally[THIN] != per_draw * spacing:
+            tally[THIN] = per_draw * spacing
+            tally[SINCE_DRAW] = (self.sweeps - begun) % tally[THIN]
+
     def bytes_per_sweep(self) -> float:
         """Return the size of what `gather` returns for one sweep."""
         return sum(row.nbytes for row in self.new_rows(1).values()) / float(self.recorder.tally[THIN])

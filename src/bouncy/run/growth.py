@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bouncy.run.contract import AnyChain
 from bouncy.run.families import Family
-from bouncy.run.rows import Rows
+from bouncy.run.rows import Rows, Thinned
 from bouncy.run.tracked import Tracked
 
 # Warm-up has two halves, of which the second is recorded by itself: it shows how far states reach.
@@ -167,7 +167,10 @@ class Growth:
         place = self.place(chain)
         if self.tracked is not None:
             self.tracked.append(place, rows["draws"])
-        self.rows.append(place, {name: rows[name] for name in self.rows.names})
+        self.rows.append(place, {name: rows[name] for name in self.rows.names}, chain.draw_spacing(self.per_draw))
+        column = self.rows.columns["log_prob"]
+        if isinstance(column, Thinned) and self.tracked is None:
+            chain.space_draws(self.per_draw, column.spacing_of(place), self.begun)
 
     def go_back_to_level(self) -> None:
         """Forget rows that chains gathered beyond where they are now."""

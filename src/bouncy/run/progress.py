@@ -106,23 +106,30 @@ class Reporter:
 
 
 class _Bars:
-    """A bar for each chain, or one for all of many."""
+    """A line for the run, and a bar for each chain, or one for all of many."""
 
     def __init__(self) -> None:
         self._bars: list[tqdm] = []
-        self._stage = ""
+        self._stage, self._begun = "", 0.0
 
     def show(self, progress: Progress) -> None:
-        lines = _lines(progress)
-        if len(lines) != len(self._bars) or progress.stage != self._stage:
+        forms = [(progress.done, self._headline(progress)), *_chain_lines(progress)]
+        if len(forms) != len(self._bars) or progress.stage != self._stage:
             self.close()
-            self._stage = progress.stage
-            self._bars = [_new_bar(k, progress) for k in range(len(lines))]
-        for bar, (label, done, words) in zip(self._bars, lines, strict=True):
-            bar.set_description_str(label, refresh=False)
-            bar.set_postfix_str(words, refresh=False)
-            bar.n = round(_STEPS * (done or 0.0))
+            self._stage, self._begun = progress.stage, time.perf_counter()
+            forms[0] = progress.done, self._headline(progress)
+            self._bars = [_new_bar(k) for k in range(len(forms))]
+        for bar, (done, form) in zip(self._bars, forms, strict=True):
+            bar.n, bar.bar_format = round(_STEPS * (done or 0.0)), form
             bar.refresh()
+
+    def _headline(self, progress: Progress) -> str:
+        """Return what is going on, since when, for how long still, and what is left to reach."""
+        spent = time.perf_counter() - self._begun
+        parts = [f"{progress.sampler} {progress.stage} {tqdm.format_interval(spent)}"]
+        if progress.done and spent > 1.0:
+            parts.append(f"about {tqdm.format_interval(spent * (1.0 / progress.done - 1.0))} left")
+        return ", ".join([*parts, progress.left] if progress.left else parts)
 
     def close(self) -> None:
         for bar in reversed(self._bars):
@@ -130,29 +137,25 @@ class _Bars:
         self._bars = []
 
 
-def _new_bar(position: int, progress: Progress) -> tqdm:
-    known = progress.done is not None
-    form = "{desc} {percentage:3.0f}%|{bar}| {postfix}" if known else "{desc} {elapsed} {postfix}"
-    return tqdm(total=_STEPS, position=position, leave=False, bar_format=form, dynamic_ncols=True, smoothing=0)
+def _new_bar(position: int) -> tqdm:
+    # What is drawn at once would be empty.
+    return tqdm(total=_STEPS, position=position, leave=False, dynamic_ncols=True, delay=1e-9)
 
 
-def _lines(progress: Progress) -> list[tuple[str, float | None, str]]:
-    """Return the label, the share done and the words of each bar."""
-    name = f"{progress.sampler}, {progress.stage}"
+def _chain_lines(progress: Progress) -> list[tuple[float | None, str]]:
+    """Return the share done and the form of the bar of each chain, or of all of them together."""
     chains = progress.chains
     if len(chains) > _MOST_BARS:
-        return [(f"{name}, {len(chains)} chains", progress.done, _words(chains, progress.left))]
-    return [
-        (
-            f"{name}, chain {chain.number}",
-            chain.done,
-            _words([chain], progress.left if chain is chains[-1] else ""),
-        )
-        for chain in chains
-    ]
+        return [(progress.done, _form(f"{len(chains)} chains", progress.done, chains))]
+    return [(chain.done, _form(f"chain {chain.number}", chain.done, [chain])) for chain in chains]
 
 
-def _words(chains: Sequence[ChainProgress], left: str) -> str:
+def _form(label: str, done: float | None, chains: Sequence[ChainProgress]) -> str:
+    bar = "" if done is None else "{percentage:3.0f}%|{bar:20}| "
+    return f"  {label} {bar}{_words(chains)}"
+
+
+def _words(chains: Sequence[ChainProgress]) -> str:
     """Return draws, flips per second and the worst error of some chains, in words."""
     draws = min(chain.draws for chain in chains)
     flips = sum(chain.flips_per_second for chain in chains)
@@ -160,4 +163,4 @@ def _words(chains: Sequence[ChainProgress], left: str) -> str:
     parts = [f"{draws:,} draws"] if draws else []
     parts += [f"{flips / 1e6:.3g} M flips/s"] if flips else []
     parts += [f"se {max(errors):.2g}"] if errors else []
-    return ", ".join([*parts, left] if left else parts)
+    return ", ".join(parts)

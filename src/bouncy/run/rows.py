@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import warnings
@@ -104,7 +103,8 @@ class InMemory(Column):
 class Thinned(Column):
     """Rows of which every second one is dropped whenever there are too many, so that they need constant memory.
 
-    Row k is kept as long as k is a multiple of `spacing`, a power of two.
+    Counted from 1, row k is kept as long as k is a multiple of `spacing`, a power of two. Rows may come already
+    thinned, as long as they have all that are still kept (`step`).
     """
 
     def __init__(self, chains: int, like: Array) -> None:
@@ -123,21 +123,27 @@ class Thinned(Column):
     def spacing(self) -> int:
         return max(self._spacing)
 
-    def append(self, chain: int, rows: Array) -> None:
+    def spacing_of(self, chain: int) -> int:
+        """Return every how many rows one of a chain is still kept."""
+        return self._spacing[chain]
+
+    def append(self, chain: int, rows: Array, step: int = 1) -> None:
+        """Add rows, (n, ...), of a chain, given its place; they are every `step`-th of all rows."""
         spacing, count = self._spacing[chain], int(self.count[chain])
-        kept = np.concatenate([self._kept[chain], rows[-count % spacing :: spacing]])
+        every = spacing // step
+        kept = np.concatenate([self._kept[chain], rows[every - 1 - count // step % every :: every]])
         while len(kept) > MOST_POINTS:
-            kept, spacing = kept[::2].copy(), 2 * spacing
+            kept, spacing = kept[1::2].copy(), 2 * spacing
         self._kept[chain], self._spacing[chain] = kept, spacing
-        self.count[chain] = count + len(rows)
+        self.count[chain] = count + step * len(rows)
 
     def cut(self, n: int) -> None:
         np.minimum(self.count, n, out=self.count)
-        self._kept = [kept[: -(-n // own)] for kept, own in zip(self._kept, self._spacing, strict=True)]
+        self._kept = [kept[: n // own] for kept, own in zip(self._kept, self._spacing, strict=True)]
 
     def array(self) -> Array:
         spacing = self.spacing
-        even = [kept[:: spacing // own] for kept, own in zip(self._kept, self._spacing, strict=True)]
+        even = [kept[spacing // own - 1 :: spacing // own] for kept, own in zip(self._kept, self._spacing, strict=True)]
         n = min(map(len, even))
         return np.stack([kept[:n] for kept in even])
 
@@ -223,12 +229,6 @@ class InFile(Column):
             raise
         self.written += n
         self.checksum = zlib.crc32(block.data, self.checksum)
-
-    def sync(self) -> None:
-        """Write what can be written, and make it survive a crash of the machine."""
-        self.flush()
-        with open(self.path, "r+b") as file:
-            os.fsync(file.fileno())
 
     def cut(self, n: int) -> None:
         for k, parts in enumerate(self._waiting):
@@ -319,13 +319,14 @@ class Rows:
         assert self.folder is not None
         return self.folder / f"{label}{self._suffix}"
 
-    def append(self, place: int, block: dict[str, Array]) -> None:
-        """Add what the chain at a place returned."""
+    def append(self, place: int, block: dict[str, Array], step: int = 1) -> None:
+        """Add what the chain at a place returned; where rows are thinned these may be every `step`-th of all."""
         for name, rows in block.items():
-            if name in RAGGED:
-                self.columns[f"{name}.{place}"].append(0, rows)
+            column = self.columns[f"{name}.{place}" if name in RAGGED else name]
+            if isinstance(column, Thinned):
+                column.append(place, rows, step)
             else:
-                self.columns[name].append(place, rows)
+                column.append(0 if name in RAGGED else place, rows)
         if self.folder is None and not self._thinned:
             self._spill_if_large()
 

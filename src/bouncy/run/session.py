@@ -108,11 +108,11 @@ class Session(Watcher):
         growth, end = self._growth, self._end()
         if growth.level < end:
             self._drop(self._crew.advance(growth.chains, end, self))
-        if self._interrupts.seen:
+        if self._interrupts.seen and growth.level < end:
             return "interrupt"
-        reason = None
-        if growth.level >= end or self._out_of_time():
-            reason = self._reached(end)
+        reason = self._reached(end) if growth.level >= end or self._out_of_time() else None
+        if reason is None and self._interrupts.seen:
+            return "interrupt"
         if self._checkpoint is not None and self._checkpoint.due:
             self._write_checkpoint()
         return reason
@@ -254,10 +254,10 @@ class Session(Watcher):
             return ""
         if verdict is None or math.isnan(verdict.worst):
             return f"until se {goal.until_se:.2g}"
-        words = f"worst se {verdict.worst:.2g}, wanted {goal.until_se:.2g}"
+        words = f"se {verdict.worst:.2g}, wanted {goal.until_se:.2g}"
         if verdict.disagree:
             return f"{words}, chains disagree"
-        return f"{words}, {verdict.needed:.2g} times as long" if verdict.needed > 1.0 else words
+        return f"{words}: {verdict.needed:.2g}x the draws" if verdict.needed > 1.0 else words
 
 
 class _Impatient(Watcher):

@@ -1,0 +1,97 @@
+"""`bouncy plot`: a picture of a run that was saved."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bouncy.cli._options import Command, force_option, one_of, option, run_argument
+from bouncy.cli._places import check_extra, check_place, check_suffix
+from bouncy.cli._runs import load_run
+
+if TYPE_CHECKING:
+    from bouncy.results.run import Run
+
+_SUFFIXES = (".png", ".pdf", ".svg")
+_ALL = "run"
+_DPI = 150
+_EPILOG = """\b
+Examples:
+  bouncy plot run.nc --out run.png
+  bouncy plot run.nc --kind trace --what magnetisation --out trace.pdf
+  bouncy plot work --kind autocorrelation --what 3 --out site3.svg
+"""
+
+
+def _kinds() -> list[str]:
+    from bouncy.plots import KINDS
+
+    return [_ALL, *sorted(KINDS)]
+
+
+@click.command(cls=Command, short_help="Draw a saved run.", epilog=_EPILOG)
+@run_argument
+@option(
+    "--kind",
+    metavar="KIND",
+    default=_ALL,
+    show_default=True,
+    help="run (six panels), trace, rank, autocorrelation, marginals, pairs, overlap, holding-times, lattice; of "
+    "continuous targets density, forest, inclusion.",
+    **one_of(_kinds),
+)
+@option("--out", type=click.Path(), metavar="FILE", required=True, help="Picture to write: .png, .pdf or .svg.")
+@option("--what", metavar="NAME", help="energy, magnetisation or a site, where one of them is drawn.")
+@force_option
+def command(run: str, kind: str, out: str, what: str | None, force: bool) -> None:
+    """Draw RUN into a file, whose suffix decides on its format.
+
+    RUN is a file that `bouncy sample --out` or `run.save` wrote, .nc or .zarr, or the directory of a checkpoint.
+    """
+    from bouncy._writing import written
+
+    suffix = check_suffix(out, _SUFFIXES)
+    check_extra(out, ["matplotlib"], "plots")
+    check_place(out, force)
+    draw = _drawing(kind, what)
+    _use_no_window()
+    figure = draw(load_run(run))
+    with written(out, overwrite=force) as file:
+        figure.savefig(file, format=suffix[1:], dpi=_DPI)
+    click.echo(f"Drawn to {out}.", err=True)
+
+
+def _drawing(kind: str, what: str | None) -> Callable[[Run], Any]:
+    """Return what makes a figure of a run."""
+    from bouncy.plots import KINDS, plot_run
+
+    function: Callable[..., Any] = plot_run if kind == _ALL else KINDS[kind]
+    if what is None:
+        return lambda run: _figure_of(function(run))
+    if "what" not in inspect.signature(function).parameters:
+        able = [name for name in sorted(KINDS) if "what" in inspect.signature(KINDS[name]).parameters]
+        raise click.UsageError(f"--what says nothing about --kind {kind}; it does about {', '.join(able)}")
+    return lambda run: _figure_of(function(run, what=_variable(run, what)))
+
+
+def _figure_of(drawn: Any) -> Any:
+    """Return the figure that was drawn, or that holds the axes that were."""
+    return getattr(drawn, "figure", drawn)
+
+
+def _variable(run: Run, text: str) -> Any:
+    """Return the label that a text stands for, a place if it is a number that is no label, or else the text itself."""
+    for label in run.target.labels:
+        if str(label) == text:
+            return label
+    return int(text) if text.lstrip("-").isdecimal() else text
+
+
+def _use_no_window() -> None:
+    """Let pictures be drawn where there is no screen."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")

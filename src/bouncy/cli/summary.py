@@ -1,0 +1,31 @@
+"""`bouncy summary`: look at a run that was saved."""
+
+from __future__ import annotations
+
+import click
+
+from bouncy.cli._options import Command, json_option, run_argument
+from bouncy.cli._printing import print_summary
+from bouncy.cli._runs import load_run, show_json
+
+_EPILOG = """\b
+Examples:
+  bouncy summary run.nc
+  bouncy summary work
+  bouncy summary run.nc --json | python -m json.tool
+"""
+
+
+@click.command(cls=Command, short_help="Look at a saved run.", epilog=_EPILOG)
+@run_argument
+@json_option
+def command(run: str, as_json: bool) -> None:
+    """Print means with their standard errors, effective sample sizes and warnings of RUN.
+
+    RUN is a file that `bouncy sample --out` or `run.save` wrote, .nc or .zarr, or the directory of a checkpoint.
+    """
+    found = load_run(run)
+    if as_json:
+        show_json(found)
+    else:
+        print_summary(found.summary())

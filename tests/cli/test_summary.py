@@ -1,0 +1,116 @@
+"""`bouncy summary` and `bouncy plot`: runs that were saved, and checkpoints."""
+
+import json
+import re
+
+import matplotlib as mpl
+import pytest
+
+import bouncy
+from bouncy.cli import _places
+from bouncy.plots import KINDS
+from conftest import base_seed
+
+MAGIC = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A directory with a run of a small lattice, as a file and as a checkpoint."""
+    mpl.use("Agg")
+    folder = tmp_path_factory.mktemp("saved")
+    target = bouncy.MRF.ising((3, 3), coupling=0.2)
+    bouncy.save_model(target, folder / "model.npz")
+    run = bouncy.sample(target, "metropolis", chains=2, draws=100, keep="path", seed=base_seed(), progress=False)
+    run.save(folder / "run.nc")
+    return folder, run
+
+
+@pytest.fixture
+def work(saved, monkeypatch):
+    folder, run = saved
+    monkeypatch.chdir(folder)
+    return run
+
+
+def test_the_summary_is_that_of_the_run(invoke, work):
+    """Catches numbers that change between saving and reading, and keys that differ from those of `bouncy sample`."""
+    text = invoke("summary", "run.nc")
+    assert text.exit_code == 0, text.output
+    assert text.stdout == f"{work.summary()}\n"
+    assert json.loads(invoke("summary", "run.nc", "--json").stdout) == work.summary().to_dict()
+
+
+def test_a_checkpoint_has_a_summary(invoke, small):
+    """Catches a long job that one cannot look into."""
+    options = ["--sampler", "metropolis", "--chains", 2, "--draws", 50, "--seed", base_seed(), "--json"]
+    sampled = json.loads(invoke("sample", "small.json", *options, "--checkpoint", "work").stdout)
+    result = invoke("summary", "work", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["sites"] == sampled["sites"]
+
+
+@pytest.mark.parametrize("name", ["model.npz", "model.nc"])
+def test_what_is_no_run_is_refused(invoke, work, name):
+    """Catches a traceback, or a summary of nothing, for a file of another kind."""
+    result = invoke("summary", name)
+    assert result.exit_code in (1, 2)
+    assert re.search(r"^Error: .*model", result.stderr, re.MULTILINE)
+
+
+@pytest.mark.parametrize("suffix", MAGIC)
+def test_pictures_are_what_their_suffix_says(invoke, work, suffix, tmp_path):
+    """Catches a picture in another format than that of its name."""
+    out = tmp_path / f"run.{suffix}"
+    result = invoke("plot", "run.nc", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == f"Drawn to {out}.\n"
+    assert out.read_bytes().startswith(MAGIC[suffix])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("density", "forest", "inclusion")])
+def test_every_kind_can_be_drawn(invoke, work, kind, tmp_path):
+    """Catches a kind of plot that the command line knows by name only."""
+    result = invoke("plot", "run.nc", "--kind", kind, "--out", tmp_path / "out.png")
+    assert result.exit_code == 0, result.output
+    assert kind in " ".join(invoke("plot", "--help").output.replace(",", " ").replace(";", " ").split())
+
+
+def test_what_is_drawn_can_be_chosen(invoke, work, tmp_path):
+    """Catches a choice that is not heeded, or is passed to a plot that has none."""
+    drawn = {}
+    for what in ("energy", "magnetisation", "4"):
+        out = tmp_path / f"{what}.svg"
+        assert invoke("plot", "run.nc", "--kind", "trace", "--what", what, "--out", out).exit_code == 0
+        drawn[what] = out.read_bytes()
+    assert len(set(drawn.values())) == 3
+    wrong = invoke("plot", "run.nc", "--kind", "lattice", "--what", "energy", "--out", tmp_path / "x.svg")
+    assert wrong.exit_code == 2
+    assert "--what says nothing about --kind lattice; it does about autocorrelation, " in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--kind", "traces", "--out", "x.png"], 2, "Did you mean 'trace'?"),
+        (["--out", "x.jpg"], 2, "expected one of .pdf, .png, .svg."),
+        (["--out", "model.npz.png"], 1, "model.npz.png exists; choose another name, or replace it with --force"),
+        (["--out", "nowhere/x.png"], 1, "there is no directory"),
+        ([], 2, "Missing option '--out'"),
+    ],
+)
+def test_everything_is_checked_before_the_work(invoke, work, monkeypatch, options, code, message):
+    """Catches a picture that overwrites another, or is drawn and then lost."""
+    open("model.npz.png", "w").close()
+    monkeypatch.setattr(bouncy.Run, "load", None)
+    result = invoke("plot", "run.nc", *options)
+    assert result.exit_code == code
+    assert message in result.stderr
+
+
+def test_missing_matplotlib_is_told(invoke, work, monkeypatch, tmp_path):
+    """Catches an ImportError without a word about the extra."""
+    monkeypatch.setattr(_places, "find_spec", lambda name: None)
+    result = invoke("plot", "run.nc", "--out", tmp_path / "x.png")
+    assert result.exit_code == 1
+    assert "needs matplotlib; install with: pip install 'bouncy[plots]'" in result.stderr
