@@ -266,15 +266,15 @@ def test_another_executor_resumes(expected, tmp_path):
 
 
 class Killer:
-    """Has a process killed at the first report of a run's progress."""
+    """Has a process killed as soon as all chains have draws."""
 
     def __init__(self, find):
-        self._find, self.reports = find, []
+        self._find, self.done = find, []
 
     def __call__(self, progress):
-        self.reports.append(progress)
-        if len(self.reports) == 1:
+        if not self.done and min(chain.draws for chain in progress.chains) > 0:
             os.kill(self._find(), signal.SIGKILL)
+            self.done.append(progress.done)
 
 
 @pytest.fixture
@@ -284,7 +284,7 @@ def short(monkeypatch):
     monkeypatch.setattr(sent, "_SHORTEST", 4e-3)
 
 
-LONG = {"draws": 20_000, "chains": 3, "keep": "means", "warmup": 200, "seed": base_seed()}
+LONG = {"draws": 400_000, "chains": 3, "keep": "means", "warmup": 200, "seed": base_seed()}
 
 
 @pytest.fixture(scope="module")
@@ -297,7 +297,7 @@ def test_dask_worker_that_is_killed_costs_nothing_but_time(dask, short, long_run
     killer = Killer(lambda: min(dask._client.run(os.getpid).values()))
     run = bouncy.sample(SPINS, executor=dask, progress=killer, **LONG)
     assert everything(run) == long_run
-    assert len(killer.reports) > 1
+    assert 0.0 < killer.done[0] < 1.0
 
 
 def _first_worker(pool):
@@ -321,8 +321,9 @@ def test_broken_pool_is_replaced(short, long_run):
 
 def test_broken_pool_leaves_a_run_that_can_be_resumed(short, long_run, tmp_path):
     """Catches a broken pool that takes what was finished with it, and chains that are left at different sweeps."""
-    with ProcessPoolExecutor(1, mp_context=SPAWN) as pool, pytest.raises(bouncy.WorkerError) as caught:
-        killer = Killer(lambda: _first_worker(pool))
+    pool = ProcessPoolExecutor(1, mp_context=SPAWN)
+    killer = Killer(lambda: _first_worker(pool))
+    with pool, pytest.raises(bouncy.WorkerError) as caught:
         bouncy.sample(SPINS, executor=pool, progress=killer, checkpoint=tmp_path / "run", **LONG)
     partial = caught.value.run
     assert not partial.completed
@@ -353,18 +354,22 @@ def test_target_that_kills_its_process_is_given_up():
     assert not caught.value.run.completed
 
 
-def test_slices_that_are_lost_now_and_then_are_sent_again(expected):
+def test_slices_that_are_lost_now_and_then_are_sent_again(expected, monkeypatch):
     """Catches attempts that are counted over a whole run instead of in a row, and a slice that is not done again."""
 
-    def interfere(task):
-        if task % 3 == 1:
-            raise [OSError("connection lost"), KeyboardInterrupt(), SystemExit(1)][task % 9 // 3]
+    def lose(task):
+        raise [OSError("connection lost"), KeyboardInterrupt(), SystemExit(1)][task % 3]
 
-    for executor in (Inline(1, interfere), Shuffled(2, interfere)):
-        assert everything(sample("draws", executor=executor)) == expected["draws"]
+    in_turn = Inline(1, lambda task: lose(task) if task % 4 == 1 else None)
+    monkeypatch.setattr(sent, "_LONGEST", 1e-5)
+    monkeypatch.setattr(sent, "_SHORTEST", 1e-5)
+    assert everything(sample("draws", executor=in_turn)) == expected["draws"]
+    assert len(in_turn.orders) > 4 * 3 * sent._ATTEMPTS
+    with contextlib.closing(_Closing(Shuffled(2, lambda task: lose(task) if task in (2, 9, 16) else None))) as closing:
+        assert everything(sample("draws", executor=closing.executor)) == expected["draws"]
 
 
-def test_slices_that_are_always_lost_end_the_run():
+def test_slices_that_are_always_lost_end_the_run(short):
     """Catches a run that sends the same slice for ever, and what was finished being lost with it."""
 
     def interfere(task):
@@ -373,7 +378,7 @@ def test_slices_that_are_always_lost_end_the_run():
 
     executor = Inline(1, interfere)
     with pytest.raises(bouncy.WorkerError, match="OSError: connection lost") as caught:
-        sample("draws", executor=executor)
+        bouncy.sample(SPINS, executor=executor, **LONG)
     assert len(executor.orders) <= 20 + 3 * sent._ATTEMPTS
     assert len({chain.sweeps for chain in caught.value.run._chains}) == 1
 
@@ -403,11 +408,12 @@ def test_failure_of_a_target_comes_back_with_its_chain(pool):
     initial = -np.ones((3, 4))
     initial[1, 0] = 1
     options = {"chains": 3, "initial": initial, "draws": 50, "warmup": 20, "seed": base_seed()}
+    expected = bouncy.sample(target, **options).draws
     with pytest.raises(bouncy.TargetError, match="chain 1") as caught:
         bouncy.sample(target, executor=pool, **options)
     assert caught.value.chain == 1
     assert isinstance(caught.value.__cause__, ArithmeticError)
-    assert np.array_equal(caught.value.run.draws, bouncy.sample(target, **options).draws[[0, 2]])
+    assert np.array_equal(caught.value.run.draws, expected[[0, 2]])
 
 
 def test_other_errors_come_back_too(pool):
@@ -531,11 +537,11 @@ def test_worker_that_forgets_is_sent_the_model_again():
             for memory in executor.memories:
                 memory.clear()
 
-    executor = Shuffled(2, interfere)
     options = {"chains": 5, "draws": 200, "seed": base_seed(), "keep": "means"}
-    assert everything(bouncy.sample(target, executor=executor, **options)) == everything(
-        bouncy.sample(target, **options)
-    )
+    with contextlib.closing(_Closing(Shuffled(2, interfere))) as closing:
+        executor = closing.executor
+        run = bouncy.sample(target, executor=executor, **options)
+    assert everything(run) == everything(bouncy.sample(target, **options))
 
 
 def test_worker_keeps_few_models(monkeypatch):
