@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import heapq
 import os
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 from bouncy.run.contract import AnyChain, Rows
@@ -20,8 +21,6 @@ from bouncy.targets.contract import TargetError
 # Seconds that a slice in a thread may last, and that a round of all chains may.
 _SLICE, _ROUND = 0.1, 0.4
 _SHORTEST = 1e-3
-# Bytes of rows that a slice may return.
-_MOST_BYTES = 1 << 25
 # How many times longer than the last one a slice may be.
 _GROWTH = 8
 # A sweep of so many seconds is slow: the chain is remembered before it, so that it need not be waited for.
@@ -37,8 +36,6 @@ class Slice(NamedTuple):
 
     rows: Rows
     seconds: float  # of CPU
-    state: dict[str, Any] | None = None  # where it led to, if the chain was advanced elsewhere
-    error: BaseException | None = None  # what it failed with, if it was advanced elsewhere
 
 
 class Watcher(ABC):
@@ -68,10 +65,16 @@ class Watcher(ABC):
 class Crew(ABC):
     """Workers that advance chains."""
 
+    # Bytes of rows that a slice may return.
+    _most_bytes = 1 << 25
+
     def __init__(self) -> None:
-        # Of each chain, by its number: sweeps and CPU seconds of its last slice, and where it was before it.
+        # Of each chain, by its number: sweeps and CPU seconds of its last slice, sweeps of the one that is under way,
+        # and where it was before.
         self._paces: dict[int, tuple[int, float]] = {}
+        self._under_way: dict[int, int] = {}
         self._before: dict[int, dict[str, Any]] = {}
+        self._news = threading.Event()  # some slice is done
 
     @abstractmethod
     def _choose(self, chains: Sequence[AnyChain], flying: Flying, end: int) -> list[tuple[AnyChain, int]]:
@@ -109,7 +112,7 @@ class Crew(ABC):
 
         Returns what the targets of some chains failed with; they stay behind. Any other error is raised.
         """
-        work = _Work(list(chains), watcher, [], {})
+        work = Work(list(chains), watcher, [], {})
         halted = False
         self._longest = watcher.slice_seconds
         try:
@@ -134,15 +137,18 @@ class Crew(ABC):
             raise
         return work.errors
 
-    def _hand_out(self, work: _Work, end: int) -> None:
+    def _hand_out(self, work: Work, end: int) -> None:
         for chain, sweeps in self._choose(work.chains, work.flying, end):
-            work.flying[self._submit(chain, sweeps)] = chain
-            self._paces[chain.number] = sweeps, self._paces.get(chain.number, (0, 0.0))[1]
+            future = self._submit(chain, sweeps)
+            work.flying[future] = chain
+            self._under_way[chain.number] = sweeps
+            future.add_done_callback(lambda _: self._news.set())
 
-    def _take_in(self, work: _Work, timeout: float) -> None:
+    def _take_in(self, work: Work, timeout: float) -> None:
         """Wait a moment for slices that are done, and hand over what they gave."""
-        done, _ = wait(work.flying, timeout, return_when=FIRST_COMPLETED)
-        for future in done:
+        self._news.wait(timeout)
+        self._news.clear()
+        for future in self._done(work.flying):
             chain = work.flying.pop(future)
             try:
                 result = self._collect(chain, future)
@@ -153,10 +159,14 @@ class Crew(ABC):
             except KeyboardInterrupt as error:  # of something that a chain called, and not of this thread
                 raise ChainInterrupt(error) from None
             if result is not None:
-                self._paces[chain.number] = self._paces[chain.number][0], result.seconds
+                self._paces[chain.number] = self._under_way[chain.number], result.seconds
                 work.watcher.keep(chain, result.rows)
 
-    def _hurry(self, work: _Work) -> None:
+    def _done(self, flying: Flying) -> Iterator[Future[Any]]:
+        """Yield the slices that are done."""
+        yield from [future for future in flying if future.done()]
+
+    def _hurry(self, work: Work) -> None:
         """End what is under way within moments, and have all chains level, by going back if need be."""
         deadline = time.perf_counter() + _GRACE
         while work.flying and (left := deadline - time.perf_counter()) > 0.0:
@@ -177,7 +187,7 @@ class Crew(ABC):
             chain.restore(self._before[chain.number])
         return True
 
-    def _catch_up(self, work: _Work) -> None:
+    def _catch_up(self, work: Work) -> None:
         """Have all chains go as far as the most advanced."""
         end = work.most_advanced
         while work.flying or any(chain.sweeps < end for chain in work.chains):
@@ -191,7 +201,7 @@ class Crew(ABC):
             return 1
         wanted = sweeps * min(seconds, self._longest()) / max(took, 1e-7)
         size = chain.bytes_per_sweep()
-        most = _MOST_BYTES / size if size else wanted
+        most = self._most_bytes / size if size else wanted
         return max(1, int(min(wanted, most, _GROWTH * sweeps)))
 
     def _is_slow(self, chain: AnyChain) -> bool:
@@ -208,7 +218,7 @@ class ChainInterrupt(Exception):
         self.error = error
 
 
-class _Work(NamedTuple):
+class Work(NamedTuple):
     """What a crew has to do, and what is under way."""
 
     chains: list[AnyChain]
