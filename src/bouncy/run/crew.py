@@ -22,7 +22,7 @@ from bouncy.targets.contract import TargetError
 _SLICE, _ROUND = 0.1, 0.4
 _SHORTEST = 1e-3
 # How many times longer than the last one a slice may be.
-_GROWTH = 8
+_GROWTH = 64
 # A sweep of so many seconds is slow: the chain is remembered before it, so that it need not be waited for.
 _SLOW = 0.25
 # Seconds that an interrupt waits for slices to end, and that a look at them takes.
@@ -35,7 +35,7 @@ class Slice(NamedTuple):
     """What comes back from a slice."""
 
     rows: Rows
-    seconds: float  # of CPU
+    seconds: float  # that it took
 
 
 class Watcher(ABC):
@@ -69,9 +69,10 @@ class Crew(ABC):
     _most_bytes = 1 << 25
 
     def __init__(self) -> None:
-        # Of each chain, by its number: sweeps and CPU seconds of its last slice, sweeps of the one that is under way,
-        # and where it was before.
+        # Of each chain, by its number: sweeps and seconds of its last slice, sweeps of the one that is under way, and
+        # where it was before. A chain that has not run yet is taken to be as fast as the last one that has.
         self._paces: dict[int, tuple[int, float]] = {}
+        self._last_pace = 0, 0.0
         self._under_way: dict[int, int] = {}
         self._before: dict[int, dict[str, Any]] = {}
         self._news = threading.Event()  # some slice is done
@@ -159,7 +160,7 @@ class Crew(ABC):
             except KeyboardInterrupt as error:  # of something that a chain called, and not of this thread
                 raise ChainInterrupt(error) from None
             if result is not None:
-                self._paces[chain.number] = self._under_way[chain.number], result.seconds
+                self._last_pace = self._paces[chain.number] = self._under_way[chain.number], result.seconds
                 work.watcher.keep(chain, result.rows)
 
     def _done(self, flying: Flying) -> Iterator[Future[Any]]:
@@ -168,6 +169,8 @@ class Crew(ABC):
 
     def _hurry(self, work: Work) -> None:
         """End what is under way within moments, and have all chains level, by going back if need be."""
+        for future in [future for future in work.flying if future.cancel()]:  # not begun yet
+            del work.flying[future]
         deadline = time.perf_counter() + _GRACE
         while work.flying and (left := deadline - time.perf_counter()) > 0.0:
             self._take_in(work, left)
@@ -196,7 +199,7 @@ class Crew(ABC):
 
     def _sweeps(self, chain: AnyChain, seconds: float) -> int:
         """Return how many sweeps the next slice of a chain should have to last so many seconds."""
-        sweeps, took = self._paces.get(chain.number, (0, 0.0))
+        sweeps, took = self._paces.get(chain.number, self._last_pace)
         if not sweeps:
             return 1
         wanted = sweeps * min(seconds, self._longest()) / max(took, 1e-7)
@@ -206,7 +209,7 @@ class Crew(ABC):
 
     def _is_slow(self, chain: AnyChain) -> bool:
         """Return whether one sweep of a chain may take long."""
-        sweeps, took = self._paces.get(chain.number, (0, 0.0))
+        sweeps, took = self._paces.get(chain.number, self._last_pace)
         return not sweeps or (sweeps == 1 and took > _SLOW)
 
 
@@ -291,9 +294,9 @@ class Threads(Crew):
 
 
 def _advance(chain: AnyChain, sweeps: int) -> Slice:
-    before = chain.cpu_seconds
+    before = time.perf_counter()  # a target that waits for something takes time too
     rows = chain.gather(sweeps)
-    return Slice(rows, chain.cpu_seconds - before)
+    return Slice(rows, time.perf_counter() - before)
 
 
 def available_cores() -> int:

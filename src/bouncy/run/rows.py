@@ -9,6 +9,7 @@ import math
 import os
 import shutil
 import tempfile
+import time
 import warnings
 import weakref
 import zlib
@@ -35,6 +36,8 @@ _UNKNOWN = (*RAGGED, *PER_SWEEP)
 _SHARE = 0.5
 # Bytes that wait in memory before they are written to a file, or are read back from one at a time.
 _WAITING = 1 << 24
+# Seconds between two looks at the memory that is left.
+_LOOK_EVERY = 0.25
 
 
 class SpillWarning(UserWarning):
@@ -339,6 +342,7 @@ class Rows:
         self._templates, self._chains, self._thinned = templates, chains, thinned
         self.folder, self._suffix = folder, suffix
         self._temporary: _TemporaryFolder | None = None
+        self._looked = 0.0
         self.columns: dict[str, Column] = {}
         size = chains * sum(map(_row_size, templates.values()))
         if folder is None and not thinned and size * expected > _SHARE * available_memory():
@@ -399,7 +403,10 @@ class Rows:
             self._spill_if_large()
 
     def _spill_if_large(self) -> None:
-        """Move all rows to files when they take too much of the memory."""
+        """Move all rows to files when they take too much of the memory; look at that every now and then."""
+        if time.perf_counter() - self._looked < _LOOK_EVERY:
+            return
+        self._looked = time.perf_counter()
         size = sum(column.nbytes for column in self.columns.values() if isinstance(column, InMemory))
         # Twice as much is needed for a moment when a column grows.
         if size < _LARGE or 2 * size < _SHARE * (available_memory() + size):
