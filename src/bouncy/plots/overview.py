@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _ROWS = 20
 # Characters of a line, and lines, that fit into a panel.
 _WIDTH, _LINES = 46, 24
+_TEXT: dict[str, Any] = {"va": "top", "family": "monospace", "fontsize": 9}
 
 
 def plot_run(run: Run, reference: Exact | Run | ArrayLike | None = None) -> Figure:
@@ -70,7 +71,8 @@ def _draw_scalars(run: Run, trace: Axes, ranks: Axes, memory: Axes) -> None:
     known = _known_scalars(run)
     if not known:
         for ax in (trace, ranks, memory):
-            _write(ax, ["neither energy nor magnetisation", "is known and changes"], GREY)
+            ax.set_axis_off()
+            ax.text(0.0, 0.98, "neither energy nor magnetisation\nis known and changes", color=GREY, **_TEXT)
         return
     first, slowest = known[0], min(known, key=lambda what: run.diagnostics["ess"][what])
     plot_trace(run, first, trace).set_title(f"Trace of {first}")
@@ -146,21 +148,13 @@ def _write_diagnostics(run: Run, ax: Axes) -> None:
     warnings = [
         line for text in report["warnings"] for line in textwrap.wrap(f"! {text}", _WIDTH, subsequent_indent="  ")
     ]
-    _write(ax, lines, "black")
-    _write(
-        ax,
-        _fitting(warnings, _LINES - len(lines) - 1) or ["no warnings"],
-        VERMILION if warnings else GREY,
-        len(lines) + 1,
-    )
+    ax.set_axis_off()
+    written = ax.text(0.0, 0.98, "\n".join(lines), transform=ax.transAxes, **_TEXT)
+    below = _fitting(warnings, _LINES - len(lines) - 1) or ["no warnings"]
+    # Below what was written, however high its lines are.
+    place: dict[str, Any] = {"xycoords": written, "xytext": (0.0, -9.0), "textcoords": "offset points"}
+    ax.annotate("\n".join(below), (0.0, 0.0), color=VERMILION if warnings else GREY, **place, **_TEXT)
 
 
 def _fitting(lines: list[str], room: int) -> list[str]:
     return lines if len(lines) <= room else [*lines[: room - 1], "  … more in run.diagnostics['warnings']"]
-
-
-def _write(ax: Axes, lines: list[str], colour: str, below: int = 0) -> None:
-    """Write lines into axes that show nothing else, below so many others."""
-    ax.set_axis_off()
-    text = "\n" * below + "\n".join(lines)
-    ax.text(0.0, 0.98, text, transform=ax.transAxes, va="top", family="monospace", fontsize=9, color=colour)
