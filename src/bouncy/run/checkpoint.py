@@ -149,21 +149,25 @@ class Checkpoint:
         self._writer = self._writer or ThreadPoolExecutor(1)
         files = [column.path for column in columns.values()]
         filled = [column.path for column in columns.values() if column.written]
-        self._job = self._writer.submit(self._write, header, arrays, files, filled)
+        # Looked for now: a file that is there later may be of a recording that has begun since.
+        useless = set(self.folder.glob("*.rows")) - {*files, *self._files}
+        self._job = self._writer.submit(self._write, header, arrays, files, filled, useless)
         if not self._state:
             self._finish()
 
-    def _write(self, header: dict[str, Any], arrays: Arrays, files: list[Path], filled: list[Path]) -> None:
-        """Write a generation with rows in these files, of which some have nothing to be filled with yet."""
+    def _write(
+        self, header: dict[str, Any], arrays: Arrays, files: list[Path], filled: list[Path], useless: set[Path]
+    ) -> None:
+        """Write a generation that has its rows in files, of which some are there already, and remove others."""
         for file in filled:
             synced(file)
         state = _STATES[self._state == _STATES[0]]  # never the file of the last generation
         with written(str(self.folder / state), overwrite=True) as out:
             for part in packed(header, arrays):
                 out.write(part)
-        for file in set(self.folder.glob("*.rows")) - {*files, *self._files}:
+        for file in useless:
             with contextlib.suppress(OSError):
-                file.unlink()  # no generation needs it any more
+                file.unlink()
         self._state, self._generation, self._files = state, header["generation"], files
 
     def _finish(self) -> None:
