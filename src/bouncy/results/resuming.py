@@ -31,6 +31,7 @@ Arrays = dict[str, NDArray[Any]]
 _REASONS = ("nothing", "draws", "seconds", "until_se", "disagreement", "interrupt")
 # Words in the pool of a seed sequence, of which numpy has four by default.
 _MOST_POOL = 64
+_ANY_SEED = 1 << 4096
 
 
 def saved(run: Run) -> tuple[dict[str, Any], Arrays]:
@@ -65,7 +66,7 @@ def saved(run: Run) -> tuple[dict[str, Any], Arrays]:
             arrays[f"rows.{label}"] = column.array()
             arrays[f"spacing.{label}"] = np.array([column.spacing, int(column.count.min())])
     arrays |= {f"start.{k}": start for k, start in enumerate(growth.start)}
-    if growth.tracked is not None:
+    if growth.tracked is not None and growth.stage == RECORDING:
         arrays |= {f"tracked.{name}": array.copy() for name, array in growth.tracked.arrays().items()}
     return header, arrays
 
@@ -175,17 +176,12 @@ def _chain_of(family: Family, number: int, arrays: Arrays) -> AnyChain:
     start = None if spins is None else _spins(spins, family.target.d)
     chain = family.new_chain(np.random.SeedSequence(0), start, number)
     chain.restore(state)
-    _check_contents(family, chain, state)
+    _check_counts_of(family, chain)
     return chain
 
 
-def _check_contents(family: Family, chain: AnyChain, state: Arrays) -> None:
-    """Raise where compiled code, which trusts what it gets, would leave its arrays."""
-    for name, array in state.items():
-        if array.dtype == np.uint32 and array.size and array.max() >= family.target.d:
-            raise ValueError(
-                f"{name!r} of chain {chain.number} has the site {array.max()}; there are {family.target.d}"
-            )
+def _check_counts_of(family: Family, chain: AnyChain) -> None:
+    """Raise unless the counts of a chain are possible: compiled code trusts them."""
     tally = chain.recorder.tally
     batches = 0 <= tally[OPEN] <= tally[LENGTH] and 0 <= tally[CLOSED] < family.slots
     draws = 0 <= tally[SINCE_DRAW] <= tally[THIN] and tally[THIN] > 0 == tally[THIN] % family.thin
@@ -204,7 +200,7 @@ def _rows_of(growth: Growth, written: Any, arrays: Arrays) -> Rows:
         if growth.thinned:
             rows.columns[label] = _thinned(label, chains, like, growth.drawn, arrays)
         else:
-            rows.columns[label] = _in_file(rows.file_of(label), chains, like, written[label])
+            rows.columns[label] = _in_file(rows, label, chains, like, written[label])
     _check_counts(growth, rows)
     return rows
 
@@ -230,12 +226,12 @@ def _thinned(label: str, chains: int, like: NDArray[Any], drawn: int, arrays: Ar
     return column
 
 
-def _in_file(path: Path, chains: int, like: NDArray[Any], table: Any) -> InFile:
+def _in_file(rows: Rows, label: str, chains: int, like: NDArray[Any], table: Any) -> InFile:
     written, checksum = table
     try:
-        return InFile.reopen(path, chains, like, _whole(written), _whole(checksum))
+        return InFile.reopen(rows.file_of(label), chains, like, _whole(written), _whole(checksum), rows.hold)
     except (ValueError, OSError) as error:
-        raise ValueError(f"{path} does not belong to it: {error}") from error
+        raise ValueError(f"{rows.file_of(label)} does not belong to it: {error}") from error
 
 
 def _check_counts(growth: Growth, rows: Rows) -> None:
@@ -272,7 +268,7 @@ def _spins(array: NDArray[Any], d: int) -> NDArray[np.int8]:
 
 def _seed_of(described: Any) -> int | np.random.SeedSequence:
     if not isinstance(described, dict):
-        return as_seed(_whole(described))
+        return as_seed(_whole(described, most=_ANY_SEED))
     if not 4 <= _whole(described["pool_size"]) <= _MOST_POOL:
         raise ValueError(f"its seed is {described!r:.120}")
     return as_seed(described)

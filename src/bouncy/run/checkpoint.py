@@ -167,7 +167,7 @@ class Checkpoint:
                 out.write(part)
         for file in stale:
             with contextlib.suppress(OSError):
-                file.unlink()  # no generation needs it any more
+                file.unlink()
         self._state, self._generation, self._files = state, header["generation"], files
 
     def _finish(self) -> None:

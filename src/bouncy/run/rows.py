@@ -38,6 +38,8 @@ _SHARE = 0.5
 _WAITING = 1 << 24
 # Seconds between two looks at the memory that is left.
 _LOOK_EVERY = 0.25
+# Files that a run holds at most.
+_MOST_HELD = 64
 
 
 class SpillWarning(UserWarning):
@@ -165,7 +167,8 @@ class InFile(Column):
     """Rows in a file, (row, chain, ...), to which they are added as soon as all chains have them.
 
     Rows that cannot be written, because the disk is full or the file is gone, wait in memory and are tried again later.
-    Those that were written stay readable as long as the column lives, whatever becomes of the name of the file.
+    Those that were written stay readable as long as the column lives, whatever becomes of the name of the file, unless
+    `hold` is false: a process can hold only so many files.
 
     Attributes
     ----------
@@ -177,24 +180,25 @@ class InFile(Column):
         CRC-32 of them.
     """
 
-    def __init__(self, path: Path, chains: int, like: Array) -> None:
+    def __init__(self, path: Path, chains: int, like: Array, hold: bool = True) -> None:
         self.path, self.written, self.checksum = path, 0, 0
+        self._hold = hold
         self._shape, self._dtype = (chains, *like.shape[1:]), like.dtype
         self._waiting: list[list[Array]] = [[] for _ in range(chains)]
         self._patience = _WAITING  # bytes that may wait
-        self._map = np.zeros((0, *self._shape), self._dtype)  # what was written, or more
+        self._map: Array | None = None  # what was written, or more
         self._inode = 0
         self.count = np.zeros(chains, np.int64)
 
     @classmethod
-    def reopen(cls, path: Path, chains: int, like: Array, written: int, checksum: int) -> InFile:
+    def reopen(cls, path: Path, chains: int, like: Array, written: int, checksum: int, hold: bool = True) -> InFile:
         """Go on with a file that has at least these rows; raise `ValueError` where it does not."""
-        column = cls(path, chains, like)
+        column = cls(path, chains, like, hold)
         column.written, column.checksum = written, checksum
         column.count[:] = written
         if written:
             column._check(written, checksum)
-            column._map, column._inode = column._mapped(written)
+            column._hold_file()
         return column
 
     def _check(self, rows: int, checksum: int) -> None:
@@ -216,11 +220,17 @@ class InFile(Column):
         size: int = rows * math.prod(self._shape) * self._dtype.itemsize
         return size
 
-    def _mapped(self, rows: int) -> tuple[Array, int]:
-        """Return the first rows of the file where they are, and what the system knows the file by."""
-        if not self._size(rows):
-            return np.zeros((rows, *self._shape), self._dtype), 0
-        return np.memmap(self.path, self._dtype, "r", shape=(rows, *self._shape)), os.stat(self.path).st_ino
+    def _hold_file(self) -> None:
+        """Map what was written, so that it stays readable."""
+        if self._hold:
+            with contextlib.suppress(OSError):  # of too many files: then its name has to do
+                self._map, self._inode = self._mapped(), os.stat(self.path).st_ino
+
+    def _mapped(self) -> Array:
+        """Return the rows of the file where they are."""
+        if not self._size(self.written):
+            return np.zeros((self.written, *self._shape), self._dtype)
+        return np.memmap(self.path, self._dtype, "r", shape=(self.written, *self._shape))
 
     def append(self, chain: int, rows: Array) -> None:
         self._waiting[chain].append(rows)
@@ -250,10 +260,11 @@ class InFile(Column):
         waiting = [np.concatenate(parts) for parts in self._waiting]
         block = np.ascontiguousarray(np.stack([rows[:n] for rows in waiting], axis=1))
         self._write(block)
-        self._map, self._inode = self._mapped(self.written + n)
         self.written, self.checksum = self.written + n, zlib.crc32(block.data, self.checksum)
         self._waiting = [[rows[n:]] if len(rows) > n else [] for rows in waiting]
         self._patience = _WAITING
+        self._map = None
+        self._hold_file()
 
     @property
     def _complete(self) -> int:
@@ -282,13 +293,14 @@ class InFile(Column):
             self._waiting[k] = [] if rows is None or over >= len(rows) else [rows[: len(rows) - over]]
         np.minimum(self.count, n, out=self.count)
         if n < self.written:
-            self.written, self.checksum = n, zlib.crc32(np.ascontiguousarray(self._map[:n]).data)
+            self.checksum = zlib.crc32(np.ascontiguousarray(self._stored()[:n]).data)
+            self.written = n
 
     def array(self) -> Array:
         """Return the rows in memory if they fit into it, and else as a read-only map of the file."""
         with contextlib.suppress(OSError):
             self.flush()
-        rows = self._stored()
+        rows = self._stored().swapaxes(0, 1)
         n = self._complete - self.written
         if n > 0:
             if rows.nbytes > _SHARE * available_memory():
@@ -297,13 +309,15 @@ class InFile(Column):
         return np.array(rows) if rows.nbytes < _SHARE * available_memory() else rows
 
     def _stored(self) -> Array:
-        """Return the rows that were written, (chain, row, ...), where they are."""
+        """Return the rows that were written, (row, chain, ...), where they are."""
+        if self._map is None:
+            return self._mapped()
         with contextlib.suppress(FileNotFoundError):
             now = os.stat(self.path)
             # To touch a map beyond the end of its file would end the process.
             if now.st_ino == self._inode and now.st_size < self._size(self.written):
                 raise OSError(errno.EIO, f"rows are lost: someone cut the file to {now.st_size} bytes", str(self.path))
-        rows: Array = self._map[: self.written].swapaxes(0, 1)
+        rows: Array = self._map[: self.written]
         return rows
 
     def __deepcopy__(self, memo: dict[int, Any]) -> InMemory:
@@ -347,6 +361,7 @@ class Rows:
         size = chains * sum(map(_row_size, templates.values()))
         if folder is None and not thinned and size * expected > _SHARE * available_memory():
             self._use(_TemporaryFolder(size * expected))
+        self.adopt(templates)
         for name, like in templates.items():
             for label, width in self._split(name):
                 self.columns[label] = self._new_column(label, width, like, 0 if name in _UNKNOWN else expected)
@@ -370,6 +385,7 @@ class Rows:
     def adopt(self, templates: dict[str, Array]) -> None:
         """Have rows of these names, whose columns are to follow."""
         self._templates = templates
+        self.hold = sum(len(self._split(name)) for name in templates) <= _MOST_HELD
 
     def labelled(self) -> list[tuple[str, Array]]:
         """Return the labels of all columns, each with an array without rows."""
@@ -383,7 +399,7 @@ class Rows:
         if self._thinned:
             return Thinned(chains, like)
         if self.folder is not None:
-            return InFile(self.file_of(label), chains, like)
+            return InFile(self.file_of(label), chains, like, self.hold)
         return InMemory(chains, like, expected)
 
     def file_of(self, label: str) -> Path:
@@ -416,7 +432,7 @@ class Rows:
         except OSError:  # there is nowhere to go
             return
         for label, column in self.columns.items():
-            self.columns[label] = _moved(column, self.file_of(label))
+            self.columns[label] = _moved(column, self.file_of(label), self.hold)
 
     def cut(self, draws: int, sweeps: int) -> None:
         """Forget what comes after some draws and sweeps of each chain."""
@@ -481,11 +497,11 @@ class _TemporaryFolder:
         )
 
 
-def _moved(column: Column, path: Path) -> InFile:
+def _moved(column: Column, path: Path, hold: bool) -> InFile:
     """Return the rows of a column in a file."""
     assert isinstance(column, InMemory)
     rows = column._data
-    moved = InFile(path, rows.shape[0], rows[0])
+    moved = InFile(path, rows.shape[0], rows[0], hold)
     step = max(1, _WAITING // max(_row_size(rows[0]) * rows.shape[0], 1))
     for begin in range(0, int(column.count.max(initial=0)), step):
         for chain, count in enumerate(column.count):
