@@ -72,7 +72,7 @@ def diagnose(
         "constant_sites": np.flatnonzero(frozen),
     }
     for name, trace in scalars.items():
-        report["ess"][name], report["rhat"][name] = _scalar(trace)
+        report["ess"][name], report["rhat"][name] = judge_trace(trace)
     if run.draws.shape[1] >= 4:
         _add_sites(report, run.draws, scores)
     return report
@@ -120,8 +120,8 @@ def rate_scores(sums: Sums, expected: Rates) -> tuple[float, float]:
     return float(hit_z), float(bounce_z)
 
 
-def _scalar(trace: NDArray[np.float64]) -> tuple[float | str, float | str]:
-    """Return ESS and R-hat of a trace of shape (chain, draw)."""
+def judge_trace(trace: NDArray[np.float64]) -> tuple[float | str, float | str]:
+    """Return ESS and R-hat of a trace of shape (chain, draw), or why there are none."""
     if trace.shape[1] < 4:
         return "too short", "too short"
     if np.ptp(trace) == 0.0:

@@ -12,7 +12,8 @@ from bouncy._validation import check_real_array
 from bouncy.recorders.pairs import NoPairs
 from bouncy.results import moments
 from bouncy.results.batches import Estimate
-from bouncy.results.diagnostics import Rates, diagnose, disagreements, warnings_of
+from bouncy.results.diagnostics import Rates, diagnose, disagreements, judge_trace, warnings_of
+from bouncy.results.modes import modes_of
 from bouncy.results.replay import Path
 from bouncy.results.run import Run
 from bouncy.results.summary import Summary, spin_summary
@@ -170,11 +171,15 @@ class SpinRun(Run):
         slow = clock.slow_variance(d, self.sampler.refreshment * self._sums.sweeps)
         rates = Rates(clock.hit_rate(d), clock.bounce_rate(d), slow)
         report = diagnose(self, self._sums, rates, self._scalars(), lambda draws: draws, self.flips_per_site == 0)
+        report["ess"]["abs_magnetisation"], report["rhat"]["abs_magnetisation"] = judge_trace(abs(self.magnetisation))
+        modes = modes_of(self.draws)
+        report["overlap"] = None if modes is None else {"within": modes.within, "between": modes.between}
         report["warnings"] = warnings_of(self, report)
         if report["flips"] == 0:
             what = "accepted" if report["hits"] else "attempted"
             report["warnings"].append(f"no flip was {what}: the chains never left their first state after warm-up")
         report["warnings"] += disagreements(self._disagreement())
+        report["warnings"] += [] if modes is None else modes.remarks()
         return report
 
     def _summary(self) -> Summary:

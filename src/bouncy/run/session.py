@@ -163,15 +163,19 @@ class Session(Watcher):
             goal.look_again(drawn)
         return reason
 
+    def _deadline(self) -> float:
+        """Return the CPU seconds of a chain at which the present stage is over."""
+        seconds, stage = self._goal.seconds, self._growth.stage
+        if seconds is None:
+            return math.inf
+        if stage == RECORDING or not self._chooses_warmup:
+            return seconds
+        share = _WARMUP_SHARE * (0.5 if stage == 0 else 1.0)
+        return self._first_cpu + share * (seconds - self._first_cpu)
+
     def _out_of_time(self) -> bool:
         """Return whether the CPU seconds of the present stage are spent."""
-        seconds = self._goal.seconds
-        if seconds is None:
-            return False
-        if self._growth.stage < RECORDING and self._chooses_warmup:
-            share = _WARMUP_SHARE * (0.5 if self._growth.stage == 0 else 1.0)
-            return self._growth.seconds - self._first_cpu >= share * (seconds - self._first_cpu)
-        return self._growth.seconds >= seconds
+        return self._growth.seconds >= self._deadline()
 
     def _drop(self, errors: list[TargetError]) -> None:
         """Go on without the chains whose targets failed, if any are left."""
@@ -201,9 +205,7 @@ class Session(Watcher):
         self._interrupts.seen = True
 
     def slice_seconds(self) -> float:
-        if self._goal.seconds is None:
-            return math.inf
-        return max(1e-3, _LAST_PART * (self._goal.seconds - self._growth.seconds))
+        return max(1e-3, _LAST_PART * (self._deadline() - self._growth.seconds))
 
     def keep(self, chain: AnyChain, rows: Rows) -> None:
         self._growth.append(chain, rows)

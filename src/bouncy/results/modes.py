@@ -1,0 +1,94 @@
+"""Whether chains sit in different modes: states of one chain are alike, those of two are not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from bouncy.results.ess import effective_sample_size
+from bouncy.results.overlap import Overlap, overlap_of
+
+Array = NDArray[np.float64]
+
+# Chains and draws that are compared, equally spaced where there are more: the time is that of 28 pairs at most.
+_MOST_CHAINS, _MOST_DRAWS = 8, 512
+# Two chains are said to be in different modes below this probability, divided by the number of pairs of chains, ...
+_CHANCE = 1e-5
+# ... and if their states are less alike than those of one chain by this much, which is of some consequence.
+_CLEARLY = 0.1
+# Overlaps of mirror images are so far from one another at most.
+_MIRRORED = 0.1
+
+
+@dataclass(frozen=True)
+class Modes:
+    """What the overlaps of chains tell.
+
+    Attributes
+    ----------
+    within, between : float
+        Mean overlap of two states of one chain that are far apart in time, and of two chains.
+    apart : list of (int, int)
+        Chains that sit in different modes.
+    mirrored : bool
+        Whether all of these are mirror images of each other, as far as overlaps tell.
+    """
+
+    within: float
+    between: float
+    apart: list[tuple[int, int]]
+    mirrored: bool
+
+    def remarks(self) -> list[str]:
+        """Return a sentence if chains sit in different modes."""
+        if not self.apart:
+            return []
+        a, b = self.apart[0]
+        head = (
+            f"chains sit in different modes, {a} and {b} for example: states of one chain have an overlap of "
+            f"{self.within:.2g}, those of different ones {self.between:.2g} on average"
+        )
+        if self.mirrored:
+            return [f"{head}; they are mirror images of each other, which energies and pair means cannot tell apart"]
+        return [f"{head}, so that each knows a part of the states only"]
+
+
+def modes_of(draws: NDArray[np.int8]) -> Modes | None:
+    """Compare the overlaps between chains with those within them, given spins (chain, draw, d).
+
+    Two chains are in different modes if their mean overlap is below that within both of them by more than its noise,
+    which is estimated from the autocorrelation of the overlaps. Chains that move between modes, however slowly, have
+    overlaps with much noise and are not accused here; R-hat tells of them.
+
+    Returns None for a single chain, or fewer than eight draws.
+    """
+    if draws.shape[0] < 2 or draws.shape[1] < 8:
+        return None
+    chosen = np.unique(np.linspace(0, draws.shape[0] - 1, min(draws.shape[0], _MOST_CHAINS)).round().astype(int))
+    found = overlap_of(draws[chosen][:, :: -(-draws.shape[1] // _MOST_DRAWS)])
+    apart = np.flatnonzero(_are_apart(found))
+    a, b = found.pairs.T
+    own = 0.5 * (found.mean[a, a] + found.mean[b, b])
+    mirrored = bool((np.abs(found.mean[a, b] + own)[apart] < _MIRRORED).all())
+    pairs = [(int(chosen[i]), int(chosen[j])) for i, j in found.pairs[apart]]
+    return Modes(found.mean_within, found.mean_between, pairs, mirrored)
+
+
+def _are_apart(found: Overlap) -> NDArray[np.bool_]:
+    """Return of which pairs of chains states are less alike than those of one of them, by more than chance allows."""
+    a, b = found.pairs.T
+    own = np.diag(found.mean)
+    within = _variances(found.within)
+    threshold = -ndtri(_CHANCE / len(found.pairs))
+    noise = np.sqrt(_variances(found.between) + 0.25 * (within[a] + within[b]))
+    gap = 0.5 * (own[a] + own[b]) - found.between.mean(axis=1)
+    return np.asarray(gap > np.maximum(threshold * noise, _CLEARLY))
+
+
+def _variances(series: Array) -> Array:
+    """Return the variance of the mean of each row, (k,), by its autocorrelation; 0 of what is constant."""
+    sizes = effective_sample_size(series.T[None])
+    return np.asarray(np.where(np.isnan(sizes), 0.0, series.var(axis=1) / np.where(np.isnan(sizes), 1.0, sizes)))
