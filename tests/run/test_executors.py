@@ -178,6 +178,11 @@ def sample(case, **options):
     return bouncy.sample(target, sampler, chains=3, seed=base_seed(), **own, **options)
 
 
+def have_slices_of(seconds, monkeypatch):
+    for name, value in {"_SHORTEST": seconds, "_LONGEST": seconds, "_PER_SECOND": 1e9}.items():
+        monkeypatch.setattr(sent, name, value)
+
+
 def everything(run):
     """Return all bytes of a run that a user can see."""
     parts = [run.draws, run.log_prob, run.mean, run.mean_se, run.flips_per_site, run.events(), *run.parameters.values()]
@@ -212,8 +217,7 @@ def test_executors_give_the_same_bytes(case, name, expected, request):
 @pytest.mark.parametrize("case", ["draws", "path", "function", "within"])
 def test_short_slices_give_the_same_bytes(case, expected, monkeypatch):
     """Catches rounds that are mixed up: with many of them, chains are ahead of others all the time."""
-    monkeypatch.setattr(sent, "_LONGEST", 1e-5)
-    monkeypatch.setattr(sent, "_SHORTEST", 1e-5)
+    have_slices_of(1e-5, monkeypatch)
     with contextlib.closing(_Closing(Shuffled(3))) as closing:
         assert everything(sample(case, executor=closing.executor)) == expected[case]
 
@@ -280,8 +284,7 @@ class Killer:
 @pytest.fixture
 def short(monkeypatch):
     """Have slices of some milliseconds, so that a run of less than a second has many."""
-    monkeypatch.setattr(sent, "_LONGEST", 4e-3)
-    monkeypatch.setattr(sent, "_SHORTEST", 4e-3)
+    have_slices_of(4e-3, monkeypatch)
 
 
 LONG = {"draws": 400_000, "chains": 3, "warmup": 200, "seed": base_seed()}
@@ -361,8 +364,7 @@ def test_slices_that_are_lost_now_and_then_are_sent_again(expected, monkeypatch)
         raise [OSError("connection lost"), KeyboardInterrupt(), SystemExit(1)][task % 3]
 
     in_turn = Inline(1, lambda task: lose(task) if task % 4 == 1 else None)
-    monkeypatch.setattr(sent, "_LONGEST", 1e-5)
-    monkeypatch.setattr(sent, "_SHORTEST", 1e-5)
+    have_slices_of(1e-5, monkeypatch)
     assert everything(sample("draws", executor=in_turn)) == expected["draws"]
     assert len(in_turn.orders) > 4 * 3 * sent._ATTEMPTS
     with contextlib.closing(_Closing(Shuffled(2, lambda task: lose(task) if task in (2, 9, 16) else None))) as closing:
@@ -534,7 +536,7 @@ def test_large_model_is_sent_once_to_each_worker(monkeypatch):
     sent_along = [size for size in executor.templates if size]
     assert min(sent_along) > target.M.nbytes
     assert 3 <= len(sent_along) <= 6
-    assert len(executor.orders) > 100
+    assert len(executor.orders) > 3 * 20
 
 
 def test_worker_that_forgets_is_sent_the_model_again():
