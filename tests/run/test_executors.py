@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import pickle
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import threading
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -573,3 +575,16 @@ def test_dask_is_not_told_to_warn_of_a_large_model(dask):
     assert target.M.nbytes > 10_000_000
     run = bouncy.sample(target, chains=2, draws=3, warmup=1, seed=0, executor=dask)
     assert run.draws.shape == (2, 3, 1200)
+
+
+def test_page_about_clusters(capsys):
+    """Catches a page whose code fails for a newcomer; what needs a cluster is not run."""
+    pytest.importorskip("loky")
+    pytest.importorskip("distributed")
+    page = Path(__file__).parents[2] / "docs" / "cluster.md"
+    namespace = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(block, str(page), "exec"), namespace)
+    assert capsys.readouterr().out == "True\n"
+    assert namespace["run"].completed
+    namespace["get_reusable_executor"]().shutdown(kill_workers=True)
