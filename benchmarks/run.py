@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import chains
 import efficiency
 import flights
 import growth
@@ -36,6 +37,7 @@ QUESTIONS = {
     "spike-slab": spike_slab,
     "refreshment-paths": refreshment_paths,
     "long-runs": long_runs,
+    "chains": chains,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 

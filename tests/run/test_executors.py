@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import pickle
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import threading
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,6 +180,11 @@ def sample(case, **options):
     return bouncy.sample(target, sampler, chains=3, seed=base_seed(), **own, **options)
 
 
+def have_slices_of(seconds, monkeypatch):
+    for name, value in {"_SHORTEST": seconds, "_LONGEST": seconds, "_PER_SECOND": 1e9}.items():
+        monkeypatch.setattr(sent, name, value)
+
+
 def everything(run):
     """Return all bytes of a run that a user can see."""
     parts = [run.draws, run.log_prob, run.mean, run.mean_se, run.flips_per_site, run.events(), *run.parameters.values()]
@@ -212,8 +219,7 @@ def test_executors_give_the_same_bytes(case, name, expected, request):
 @pytest.mark.parametrize("case", ["draws", "path", "function", "within"])
 def test_short_slices_give_the_same_bytes(case, expected, monkeypatch):
     """Catches rounds that are mixed up: with many of them, chains are ahead of others all the time."""
-    monkeypatch.setattr(sent, "_LONGEST", 1e-5)
-    monkeypatch.setattr(sent, "_SHORTEST", 1e-5)
+    have_slices_of(1e-5, monkeypatch)
     with contextlib.closing(_Closing(Shuffled(3))) as closing:
         assert everything(sample(case, executor=closing.executor)) == expected[case]
 
@@ -280,11 +286,10 @@ class Killer:
 @pytest.fixture
 def short(monkeypatch):
     """Have slices of some milliseconds, so that a run of less than a second has many."""
-    monkeypatch.setattr(sent, "_LONGEST", 4e-3)
-    monkeypatch.setattr(sent, "_SHORTEST", 4e-3)
+    have_slices_of(4e-3, monkeypatch)
 
 
-LONG = {"draws": 400_000, "chains": 3, "keep": "means", "warmup": 200, "seed": base_seed()}
+LONG = {"draws": 400_000, "chains": 3, "warmup": 200, "seed": base_seed()}
 
 
 @pytest.fixture(scope="module")
@@ -361,8 +366,7 @@ def test_slices_that_are_lost_now_and_then_are_sent_again(expected, monkeypatch)
         raise [OSError("connection lost"), KeyboardInterrupt(), SystemExit(1)][task % 3]
 
     in_turn = Inline(1, lambda task: lose(task) if task % 4 == 1 else None)
-    monkeypatch.setattr(sent, "_LONGEST", 1e-5)
-    monkeypatch.setattr(sent, "_SHORTEST", 1e-5)
+    have_slices_of(1e-5, monkeypatch)
     assert everything(sample("draws", executor=in_turn)) == expected["draws"]
     assert len(in_turn.orders) > 4 * 3 * sent._ATTEMPTS
     with contextlib.closing(_Closing(Shuffled(2, lambda task: lose(task) if task in (2, 9, 16) else None))) as closing:
@@ -466,8 +470,17 @@ def _interrupted(**options):
             os.kill(PARENT, signal.SIGINT)
 
     with pytest.warns(bouncy.InterruptedWarning):
-        run = bouncy.sample(SPINS, **LONG | {"draws": 10**9}, progress=report, **options)
+        run = bouncy.sample(SPINS, **LONG | {"draws": 10**9, "keep": "means"}, progress=report, **options)
     return run, time.perf_counter() - reports[4]
+
+
+def _sums(run):
+    """Return bytes that do not depend on how far the most advanced chain has been, as traces of bounded size do."""
+    return [part.tobytes() for part in (run.mean, run.path_mean, run.flips_per_site, run.events())]
+
+
+def _of_equal_length(run):
+    return bouncy.sample(SPINS, **LONG | {"draws": run._growth.drawn, "keep": "means"})
 
 
 def test_interrupt_returns_what_there_is_and_leaves_the_executor_to_its_owner(pool, short):
@@ -475,7 +488,7 @@ def test_interrupt_returns_what_there_is_and_leaves_the_executor_to_its_owner(po
     run, seconds = _interrupted(executor=pool)
     assert seconds < 10.0, "an interrupt must not wait; a second is usual, even on a busy machine"
     assert not run.completed
-    assert everything(run)[1:] == everything(bouncy.sample(SPINS, **LONG | {"draws": run._growth.drawn}))[1:]
+    assert _sums(run) == _sums(_of_equal_length(run))
     for future in [pool.submit(os.getpid) for _ in range(4)]:
         assert future.result(timeout=60) != PARENT
 
@@ -485,7 +498,7 @@ def test_interrupt_goes_back_to_where_all_chains_have_been(short):
     with contextlib.closing(_Closing(Shuffled(2))) as closing:
         run, _ = _interrupted(executor=closing.executor)
         assert len({chain.sweeps for chain in run._chains}) == 1
-        assert everything(run)[1:] == everything(bouncy.sample(SPINS, **LONG | {"draws": run._growth.drawn}))[1:]
+        assert _sums(run) == _sums(_of_equal_length(run))
 
 
 def test_interrupt_that_reaches_workers_too_is_no_error(short):
@@ -525,7 +538,7 @@ def test_large_model_is_sent_once_to_each_worker(monkeypatch):
     sent_along = [size for size in executor.templates if size]
     assert min(sent_along) > target.M.nbytes
     assert 3 <= len(sent_along) <= 6
-    assert len(executor.orders) > 100
+    assert len(executor.orders) > 3 * 20
 
 
 def test_worker_that_forgets_is_sent_the_model_again():
@@ -562,3 +575,16 @@ def test_dask_is_not_told_to_warn_of_a_large_model(dask):
     assert target.M.nbytes > 10_000_000
     run = bouncy.sample(target, chains=2, draws=3, warmup=1, seed=0, executor=dask)
     assert run.draws.shape == (2, 3, 1200)
+
+
+def test_page_about_clusters(capsys):
+    """Catches a page whose code fails for a newcomer; what needs a cluster is not run."""
+    pytest.importorskip("loky")
+    pytest.importorskip("distributed")
+    page = Path(__file__).parents[2] / "docs" / "cluster.md"
+    namespace = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(block, str(page), "exec"), namespace)
+    assert capsys.readouterr().out == "True\n"
+    assert namespace["run"].completed
+    namespace["get_reusable_executor"]().shutdown(kill_workers=True)

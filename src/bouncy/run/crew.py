@@ -21,8 +21,6 @@ from bouncy.targets.contract import TargetError
 # Seconds that a slice in a thread may last, and that a round of all chains may.
 _SLICE, _ROUND = 0.1, 0.4
 _SHORTEST = 1e-3
-# How many times longer than the last one a slice may be.
-_GROWTH = 64
 # A sweep of so many seconds is slow: the chain is remembered before it, so that it need not be waited for.
 _SLOW = 0.25
 # Seconds that an interrupt waits for slices to end, and that a look at them takes.
@@ -65,8 +63,8 @@ class Watcher(ABC):
 class Crew(ABC):
     """Workers that advance chains."""
 
-    # Bytes of rows that a slice may return.
-    _most_bytes = 1 << 25
+    # Bytes of rows that a slice may return, and how many times longer than the last one it may be.
+    _most_bytes, _growth = 1 << 25, 64
 
     def __init__(self) -> None:
         # Of each chain, by its number: sweeps and seconds of its last slice, sweeps of the one that is under way, and
@@ -205,7 +203,7 @@ class Crew(ABC):
         wanted = sweeps * min(seconds, self._longest()) / max(took, 1e-7)
         size = chain.bytes_per_sweep()
         most = self._most_bytes / size if size else wanted
-        return max(1, int(min(wanted, most, _GROWTH * sweeps)))
+        return max(1, int(min(wanted, most, self._growth * sweeps)))
 
     def _is_slow(self, chain: AnyChain) -> bool:
         """Return whether one sweep of a chain may take long."""

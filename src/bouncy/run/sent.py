@@ -25,8 +25,9 @@ from bouncy.run.crew import Crew, Flying, Slice, Work
 from bouncy.targets.contract import TargetError
 
 # CPU seconds of a slice: long beside what it takes to send a chain. Between these bounds they are what has a round of
-# all chains last this long, so that checkpoints and interrupts need not wait, nor lose more.
-_SHORTEST, _LONGEST, _ROUND = 0.1, 2.0, 10.0
+# all chains last this long, so that checkpoints and interrupts need not wait, nor lose more. With very many workers
+# they are longer, so that there are no more than so many per second, which a process can lead.
+_SHORTEST, _LONGEST, _ROUND, _PER_SECOND = 0.1, 2.0, 10.0, 100.0
 # Bytes of rows that a round may return.
 _ROUND_BYTES = 1 << 30
 # Times that a slice is sent again when it does not come back, in a row.
@@ -63,6 +64,9 @@ class Sent(Crew):
     executor : Executor or callable
         Who does the work, or a function that returns an executor: then a broken one is replaced.
     """
+
+    # Each round of short ones costs a journey.
+    _growth = 64
 
     def __init__(self, executor: ExecutorOrMaker) -> None:
         super().__init__()
@@ -122,7 +126,8 @@ class Sent(Crew):
     def _after(self, begin: int, chains: Sequence[AnyChain], end: int) -> int:
         """Return where a round ends that begins at a sweep."""
         self._most_bytes = min(type(self)._most_bytes, _ROUND_BYTES // len(chains))
-        seconds = min(max(_ROUND * self._round.workers / len(chains), _SHORTEST), _LONGEST)
+        workers = self._round.workers
+        seconds = max(min(max(_ROUND * workers / len(chains), _SHORTEST), _LONGEST), workers / _PER_SECOND)
         return min(end, begin + min(self._sweeps(chain, seconds) for chain in chains))
 
     def _done(self, flying: Flying) -> Iterator[Future[Any]]:
