@@ -87,7 +87,9 @@ def sample(
     until_se : float, optional
         Go on until the largest standard error is below this bound, with a margin for the noise of its own estimate. A
         run whose chains disagree, so that no standard error can be trusted, stops with `run.stopped_by ==
-        "disagreement"` and a warning. How long it becomes depends on the seed, not on the speed of the machine.
+        "disagreement"` and a warning. How long it becomes depends on the seed, not on the speed of the machine. Chains
+        can disagree only if there are several, which began in different states: a single chain that never left one
+        of several modes has small standard errors, and is wrong. Use four at least where there may be modes.
     se_of : str or callable
         What has these standard errors: "mean" (of all sites), another estimate such as "pair_mean" or "path_mean", or a
         function that takes states, (n, d), and returns numbers, (n,) or (n, k). `run.expect` returns the mean of a

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from bouncy.results.ess import effective_sample_size
 from bouncy.results.overlap import Overlap, overlap_of
@@ -78,17 +78,23 @@ def modes_of(draws: NDArray[np.int8]) -> Modes | None:
 
 
 def _are_apart(found: Overlap) -> NDArray[np.bool_]:
-    """Return of which pairs of chains states are less alike than those of one of them, by more than chance allows."""
+    """Return of which pairs of chains states are less alike than those of one of them, by more than chance allows.
+
+    The noise of a mean is itself known from a few excursions only where those are few, so that the quantile is
+    Student's, of as many degrees of freedom as the least effective sample size.
+    """
     a, b = found.pairs.T
     own = np.diag(found.mean)
-    within = _variances(found.within)
-    threshold = -ndtri(_CHANCE / len(found.pairs))
-    noise = np.sqrt(_variances(found.between) + 0.25 * (within[a] + within[b]))
+    (within, size), (between, size_between) = _noise(found.within), _noise(found.between)
+    degrees = np.maximum(np.minimum.reduce([size_between, size[a], size[b]]) - 1.0, 1.0)
+    noise = np.sqrt(between + 0.25 * (within[a] + within[b]))
     gap = 0.5 * (own[a] + own[b]) - found.between.mean(axis=1)
-    return np.asarray(gap > np.maximum(threshold * noise, _CLEARLY))
+    return np.asarray(gap > np.maximum(-stdtrit(degrees, _CHANCE / len(a)) * noise, _CLEARLY))
 
 
-def _variances(series: Array) -> Array:
-    """Return the variance of the mean of each row, (k,), by its autocorrelation; 0 of what is constant."""
+def _noise(series: Array) -> tuple[Array, Array]:
+    """Return the variance of the mean of each row, by its autocorrelation, and the effective sample size, both (k,)."""
+    # Each row by itself: the spread between rows is what is asked about.
     sizes = effective_sample_size(series.T[None])
-    return np.asarray(np.where(np.isnan(sizes), 0.0, series.var(axis=1) / np.where(np.isnan(sizes), 1.0, sizes)))
+    sizes = np.where(np.isnan(sizes), series.shape[1], sizes)  # of what is constant
+    return series.var(axis=1) / sizes, sizes

@@ -19,7 +19,8 @@ from bouncy.run.tracked import Tracked
 if TYPE_CHECKING:
     from bouncy.results.run import Run
 
-# Probability that a standard error is larger than its estimate says by more than the margin that is left for that.
+# Probability that a standard error is larger than its estimate says by more than the margin that is left for that. The
+# largest of many estimates is too large rather than too small, so that more margin is not needed for many sites.
 _RISK = 0.1
 # Points of a trace that its autocorrelation time is estimated from.
 _POINTS = 4096
@@ -34,6 +35,19 @@ def look(run: Run, goal: Goal) -> Verdict:
     an estimate, from n batches, and with probability 0.9 the true one is below sqrt((n - 1) / q) times it, q the 0.1
     quantile of a chi-square with n - 1 degrees of freedom. Batches must be long beside the autocorrelation times of
     energy and magnetisation, and chains must not differ by more than chance allows.
+
+    Notes
+    -----
+    What this gives, over 200 to 300 runs each of random fields (d = 10), Ising lattices up to 8 x 8 near criticality
+    (means, pairs, |magnetisation|) and a Gaussian, with one chain and four: 95 % intervals at the end cover 93 to 97 %;
+    the root mean square error of the worst site is 0.4 to 0.93 of the bound; the true standard error is below the bound
+    in 88 to 100 % of runs, and within 1 % of it in nine of ten; runs are 1.2 to 1.7 times as long as one that knew the
+    truth would be, of which the margin is 1.3. Loose bounds are reached with much to spare, because batches have to be
+    long: no run has fewer than 16 batches of 20 autocorrelation times each.
+
+    No rule can see states that no chain has visited. On an 8 x 8 lattice whose two modes last for thousands of sweeps
+    (coupling 0.52) all four chains begin in the same one in an eighth of the runs, which then end early, and coverage
+    is 82 %; of one chain it is 4 %.
     """
     assert goal.until_se is not None
     found = _tracked(run) if callable(goal.se_of) else _named(run, goal.se_of)
@@ -45,9 +59,13 @@ def look(run: Run, goal: Goal) -> Verdict:
     margin = np.sqrt(found.degrees_of_freedom / chdtri(found.degrees_of_freedom, 1.0 - _RISK))
     too_short = BATCH_TIMES * autocorrelation_sweeps(run) / sums.length
     needed = float(max((worst * margin / goal.until_se) ** 2, too_short))
-    # Chains that never move know nothing of their errors.
-    disagree = is_disagreement(run._disagreement()) or event_totals(sums)[FLIPS] == 0 == event_totals(sums)[2:].sum()
+    disagree = is_disagreement(run._disagreement()) or _never_moved(run)
     return Verdict(bool(needed <= 1.0 and not disagree), worst, needed, bool(disagree))
+
+
+def _never_moved(run: Run) -> bool:
+    """Return whether no spin has flipped, so that nothing is known of errors; a continuous particle always moves."""
+    return run._dtype is np.int8 and event_totals(run._sums)[FLIPS] == 0
 
 
 def autocorrelation_sweeps(run: Run) -> float:

@@ -207,10 +207,14 @@ class Run(ABC):
                 stacklevel=4,
             )
         if self.stopped_by == "disagreement":
+            what = (
+                "chains disagree, and do not stop to, so that they have not all visited the same states"
+                if self.flips_per_site.any()
+                else "chains have never moved, so that nothing is known of other states"
+            )
             warnings.warn(
-                "the standard errors cannot be trusted to be below a bound: chains disagree, and do not stop to, so "
-                "that they have not all visited the same states. Longer runs alone rarely help; a longer warm-up, "
-                "other starts (initial=) or tempering may",
+                f"the standard errors cannot be trusted to be below a bound: {what}. Longer runs alone rarely help; a "
+                "longer warm-up, other starts (initial=) or tempering may",
                 DisagreementWarning,
                 stacklevel=4,
             )

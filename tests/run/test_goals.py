@@ -1,0 +1,346 @@
+"""Where a run ends: draws, seconds, standard errors, disagreement; what it needs for that."""
+
+import math
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+
+import bouncy
+from bouncy.results.modes import modes_of
+from bouncy.results.run import DisagreementWarning
+from bouncy.run.goal import Goal, Verdict
+from bouncy.run.tracked import Tracked
+from bouncy.testing.statistics import z_test
+from conftest import base_seed
+
+FREE = bouncy.MRF(np.zeros((3, 3)), r=[0.3, -0.2, 0.1])
+# Two modes that no chain leaves.
+STUCK = bouncy.MRF.ising((8, 8), coupling=1.0)
+# Spins that no flip can part.
+FROZEN = bouncy.MRF(np.array([[0.0, -1e6], [-1e6, 0.0]]))
+
+
+@pytest.fixture(scope="module")
+def target():
+    return bouncy.MRF.random(6, sigma_M=0.3, sigma_r=0.2, seed=3)
+
+
+def _bytes(run):
+    return [np.ascontiguousarray(x).tobytes() for x in (run.mean, run.mean_se, run.path_mean, run.log_prob, run.draws)]
+
+
+# Which goal ends a run
+
+
+@pytest.mark.parametrize(
+    ("goal", "reason"),
+    [
+        ({"draws": 50}, "draws"),
+        ({}, "draws"),
+        ({"seconds": 0.01}, "seconds"),
+        ({"until_se": 0.05}, "until_se"),
+        ({"draws": 50, "seconds": 100.0, "until_se": 1e-4}, "draws"),
+        ({"draws": 10**9, "seconds": 0.02, "until_se": 1e-7}, "seconds"),
+        ({"draws": 10**9, "seconds": 100.0, "until_se": 0.05}, "until_se"),
+    ],
+)
+def test_whichever_comes_first(target, goal, reason):
+    """Catches a goal that is forgotten beside others, and a wrong reason for the end of a run."""
+    run = bouncy.sample(target, chains=2, keep="means", seed=base_seed(), **goal)
+    assert run.stopped_by == reason
+    assert run.completed
+    if reason == "draws":
+        assert run._growth.drawn == goal.get("draws", 1000)
+    if reason == "until_se":
+        assert run.mean_se.max() < 0.05
+
+
+@pytest.mark.parametrize("name", ["draws", "seconds", "until_se"])
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, "5", True, [1.0]])
+def test_bad_goals_are_refused(target, name, value):
+    """Catches a run that would never end, or end at once, because nobody looked at its goal."""
+    with pytest.raises((TypeError, ValueError), match=name):
+        bouncy.sample(target, **{name: value})
+    run = bouncy.sample(target, chains=1, draws=10, seed=0)
+    with pytest.raises((TypeError, ValueError), match=name):
+        run.extend(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"se_of": "mean_se", "until_se": 0.1}, "expected one of mean, path_mean"),
+        ({"se_of": 3, "until_se": 0.1}, "name of an estimate or a function"),
+        ({"se_of": "pair_mean"}, "until_se"),
+        ({"se_of": "pair_mean", "until_se": 0.1, "pairs": "none"}, "pairs are not recorded"),
+    ],
+)
+def test_bad_estimates_are_refused(target, arguments, words):
+    """Catches a run that goes by standard errors that do not exist."""
+    with pytest.raises((TypeError, ValueError), match=words):
+        bouncy.sample(target, **arguments)
+
+
+@pytest.mark.parametrize("se_of", ["mean", "pair_mean", lambda s: s[:, 0] * s[:, 1]])
+def test_precision_does_not_depend_on_threads(target, se_of):
+    """Catches a look at the precision that depends on how chains were cut into slices."""
+    options = {"chains": 3, "until_se": 0.02, "se_of": se_of, "seed": base_seed()}
+    runs = [bouncy.sample(target, threads=n, **options) for n in (1, 2, 3)]
+    assert runs[0].stopped_by == "until_se"
+    assert _bytes(runs[0]) == _bytes(runs[1]) == _bytes(runs[2])
+
+
+@pytest.mark.parametrize("chains", [1, 4, 16])
+@pytest.mark.parametrize("large", [False, True])
+def test_seconds_are_kept_to(chains, large):
+    """Catches slices that run past the end, and a warm-up that takes more than its fifth.
+
+    Within 10 % and 20 ms of a slice for 0.2 s. Timing is that of the CPU, so that other processes hardly matter.
+    """
+    shape = (150, 150) if large else (2, 3)
+    target = bouncy.MRF.ising(shape, coupling=0.4)
+    bouncy.sample(target, chains=1, draws=1, warmup=0, seed=0)
+    run = bouncy.sample(target, chains=chains, seconds=0.2, keep="means", seed=base_seed())
+    spent = np.array([chain.cpu_seconds for chain in run._chains])
+    assert run.stopped_by == "seconds"
+    assert 0.2 <= spent.mean() <= 0.24
+    assert spent.max() <= 0.3
+    assert run._growth.warmup_seconds / chains <= 0.2 * 0.2 + 0.02
+
+
+def test_extensions_have_goals_of_their_own(target):
+    """Catches an extension that counts what was before as its own, or stops at the goal of before."""
+    run = bouncy.sample(target, chains=2, draws=100, keep="means", seed=base_seed())
+    before = run._growth.seconds
+    run.extend(seconds=0.05)
+    assert run.stopped_by == "seconds"
+    assert 0.05 <= run._growth.seconds - before <= 0.08
+    drawn = run._growth.drawn
+    bound = 0.8 * run.mean_se.max()
+    run.extend(until_se=bound)
+    assert run.stopped_by == "until_se"
+    assert run.mean_se.max() < bound
+    assert drawn < run._growth.drawn < 20 * drawn
+    assert run.extend(7).stopped_by == "draws"
+
+
+def test_extension_to_a_bound_that_holds_already(target):
+    """Catches an extension that has to become longer although it is precise enough."""
+    run = bouncy.sample(target, chains=4, draws=4000, warmup=100, keep="means", seed=base_seed())
+    run.extend(until_se=0.5)
+    assert run.stopped_by == "until_se"
+    assert run._growth.drawn == 4000
+    with pytest.raises(ValueError, match="the function that the run began with"):
+        run.extend(until_se=0.1, se_of=lambda s: s[:, 0])
+
+
+# The rule itself
+
+
+def test_looks_come_at_a_pace():
+    """Catches looks so rare that runs become twice too long, or so frequent that an error bar is small by chance."""
+    goal = Goal(until_se=0.1)
+    looks = []
+    for needed in (5.0, 1.4, 1.0, 1.02):
+        assert goal.judge(Verdict(False, 1.0, needed, False), 1000, 1000) is None
+        looks.append(goal.next_look)
+    assert looks == [2000, 1400, 1100, 1100]
+    assert goal.judge(Verdict(True, 0.01, 0.5, False), 1000, 1000) == "until_se"
+
+
+def test_patience_ends_and_begins_anew():
+    """Catches a run that goes on for ever, one that is refused at once, and one that agreed in between."""
+    apart, together = Verdict(False, 1.0, 2.0, True), Verdict(False, 1.0, 2.0, False)
+    goal = Goal(until_se=0.1)
+    assert goal.judge(apart, 100, 300) is None
+    assert goal.judge(apart, 100, 199_999) is None
+    assert goal.judge(apart, 100, 200_000) == "disagreement"
+    assert goal.judge(together, 100, 250_000) is None
+    assert goal.judge(apart, 100, 300_000) is None  # 16 times as long as when they were first seen to
+    assert goal.judge(apart, 100, 4_799_999) is None
+    assert goal.judge(apart, 100, 4_800_000) == "disagreement"
+
+
+@pytest.mark.parametrize("target", [STUCK, FROZEN], ids=["stuck", "frozen"])
+def test_hopeless_runs_end(target):
+    """Catches a run that never ends because its chains disagree, or cannot move at all."""
+    initial = np.ones((2, target.d)) if target is FROZEN else np.outer([1, -1], np.ones(target.d))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run = bouncy.sample(target, chains=2, until_se=0.1, keep="means", seed=base_seed(), initial=initial)
+    assert run.stopped_by == "disagreement"
+    assert run._growth.level < 500_000
+    told = [str(w.message) for w in caught if w.category is DisagreementWarning]
+    assert len(told) == 1
+    assert "initial=" in told[0]
+    assert ("never moved" in told[0]) == (target is FROZEN)
+
+
+def test_one_chain_is_enough_to_disagree():
+    """Catches a test of chains that looks at their average alone: one of four sits elsewhere."""
+    run = bouncy.sample(STUCK, chains=4, draws=400, seed=base_seed(), initial=np.outer([1, 1, 1, -1], np.ones(64)))
+    assert run._disagreement().min() < 1e-6
+
+
+def test_chains_that_agree_are_not_accused():
+    """Catches a test that cries wolf: 300 looks at chains that agree, of three sites each.
+
+    Disagreement is claimed below 1e-4 for all sites, so that one false alarm has probability 3 %, two 0.05 %.
+    """
+    alarms = 0
+    for k in range(60):
+        run = bouncy.sample(FREE, chains=4, draws=64, keep="means", seed=base_seed() + k, threads=1)
+        for _ in range(5):
+            alarms += bool((run._disagreement() < 1e-4 / 3).any())
+            run.extend(draws=64)
+    assert alarms <= 1
+
+
+def test_recording_begins_anew_where_the_start_was_far_away():
+    """Catches means that remember where the chains began: 30 standard deviations away, in a narrow valley.
+
+    Without a new beginning the warm-up of 200 sweeps leaves a bias of about 0.2 standard deviations, which the test
+    must be able to see.
+    """
+    c, s = np.cos(0.6), np.sin(0.6)
+    along, across = np.array([-s, c]), np.array([c, s])
+    target = bouncy.Gaussian(np.zeros(2), cov=1e4 * np.outer(along, along) + np.outer(across, across))
+    found = []
+    for k in range(24):
+        run = bouncy.sample(
+            target, chains=4, until_se=10.0, keep="means", seed=base_seed() + k, initial=3000.0 * along, threads=1
+        )
+        assert run.stopped_by == "until_se"
+        assert run._growth.level < 2.0 * run._growth.sweeps, "a new beginning must not cost more than it is worth"
+        found.append(run.mean @ along / 100.0)
+    z_test(np.array(found), 0.0, alpha=1e-5, detect=0.2).check()
+
+
+def test_warmup_that_was_asked_for_stays(target):
+    """Catches a recording that begins anew although the user has said how long the warm-up is."""
+    run = bouncy.sample(target, chains=2, until_se=0.005, warmup=10, keep="means", seed=base_seed())
+    assert run.warmup == 10
+
+
+# Functions of states
+
+
+def test_expectations_of_functions_are_means_of_draws(target):
+    """Catches batches of draws that are counted wrongly, in one function or several at once."""
+    run = bouncy.sample(target, chains=3, draws=777, seed=base_seed())
+    states = run.draws.reshape(-1, 6)
+    one, error = run.expect(lambda s: s[:, 0] * s[:, 1])
+    assert one == pytest.approx((states[:, 0] * states[:, 1]).mean(), abs=1e-12)
+    assert 0.0 < error < 0.1
+    many, errors = run.expect(lambda s: s[:, :2].astype(float))
+    assert many.shape == errors.shape == (2,)
+    np.testing.assert_allclose(many, states[:, :2].mean(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda s: s.sum(), "expected"),
+        (lambda s: s[:3, 0], "one row for each state"),
+        (lambda s: np.full(len(s), np.nan), "finite"),
+        (lambda s: s[:, :, None] * 1.0, "expected"),
+    ],
+)
+def test_bad_functions_are_refused(target, function, words):
+    """Catches a function whose numbers do not belong to states, which would be averaged all the same."""
+    run = bouncy.sample(target, chains=2, draws=20, seed=0)
+    with pytest.raises(ValueError, match=words):
+        run.expect(function)
+    with pytest.raises(ValueError, match=words):
+        bouncy.sample(target, chains=2, until_se=0.1, se_of=function, seed=0)
+
+
+def test_expectations_need_draws(target):
+    """Catches an empty mean where states were not kept, unless the run went by that very function."""
+    first = lambda s: s[:, 0]  # noqa: E731
+    run = bouncy.sample(target, chains=2, until_se=0.05, se_of=first, keep="means", seed=0)
+    value, error = run.expect(first)
+    assert abs(value - run.mean[0]) < 6 * math.hypot(error, run.mean_se[0])
+    with pytest.raises(ValueError, match="keep='draws'"):
+        run.expect(lambda s: s[:, 1])
+
+
+def test_tracked_batches_hold_everything():
+    """Catches a batch that is lost, counted twice or closed too early, however states arrive."""
+    rng = np.random.default_rng(base_seed())
+    values = rng.normal(size=(1000, 2))
+    tracked = Tracked(lambda x: x, 1, 8)
+    for part in np.split(values, np.sort(rng.integers(0, 1000, 40))):
+        tracked.append(0, part)
+    length, closed = int(tracked.length[0]), int(tracked.closed[0])
+    assert tracked.count(0) == 1000
+    assert (length, closed) == (128, 7)
+    expected = values[: closed * length].reshape(closed, length, 2).sum(axis=1)
+    np.testing.assert_allclose(tracked.sums[0, :closed], expected, atol=1e-12)
+    np.testing.assert_allclose(tracked.open[0], values[closed * length :].sum(axis=0), atol=1e-12)
+
+
+# Memory
+
+
+def test_means_need_constant_memory(target):
+    """Catches something that grows with the number of draws: ten times as many take no more memory."""
+
+    def peak(draws):
+        tracemalloc.start()
+        bouncy.sample(target, chains=2, draws=draws, keep="means", seed=0, threads=1, warmup=0)
+        top = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return top
+
+    peak(100)
+    small, large = peak(200_000), peak(2_000_000)
+    assert large < small + 16e6, "32 bytes of each draw would be 58 MB more"
+
+
+# Modes
+
+
+def test_chains_in_mirror_images_are_told_of():
+    """Catches a report that calls chains in opposite modes good because their energies and pair means agree."""
+    run = bouncy.sample(STUCK, chains=4, draws=200, seed=base_seed(), initial=np.outer([1, -1, 1, 1], np.ones(64)))
+    report = run.diagnostics
+    assert isinstance(report["rhat"]["abs_magnetisation"], float)
+    assert report["rhat"]["abs_magnetisation"] < 1.1, "mirror images have the same |magnetisation|"
+    assert report["overlap"]["within"] > 0.9
+    assert report["overlap"]["between"] < 0.1
+    assert any("mirror images" in text for text in report["warnings"])
+    assert len(str(run.summary()).splitlines()) < 45
+
+
+def test_chains_in_other_modes_are_told_of():
+    """Catches modes that are no mirror images of each other: half of the spins are turned."""
+    J = np.zeros((12, 12))
+    J[:6, :6] = J[6:, 6:] = -0.6
+    np.fill_diagonal(J, 0.0)
+    half = np.r_[np.ones(6), -np.ones(6)]
+    run = bouncy.sample(bouncy.MRF(J), chains=2, draws=200, seed=base_seed(), initial=[np.ones(12), half])
+    assert any("a part of the states" in text for text in run.diagnostics["warnings"])
+
+
+def test_chains_that_share_their_modes_are_not_accused(seed):
+    """Catches overlaps that are compared without their noise: 100 runs, free, slow, or far from symmetric.
+
+    Alarms have probability 1e-5 for a normal mean; 100 runs of which each is accused with 1e-3 give one in ten times.
+    """
+    targets = [FREE, bouncy.MRF.ising((4, 4), coupling=0.35), bouncy.MRF.random(8, sigma_M=0.3, sigma_r=1.0, seed=1)]
+    alarms = 0
+    for k in range(100):
+        run = bouncy.sample(targets[k % 3], chains=3, draws=300, seed=seed + k, threads=1)
+        alarms += bool(modes_of(run.draws).apart)
+    assert alarms == 0
+
+
+def test_modes_need_something_to_compare(target):
+    """Catches a failure of the report where there is one chain, or no draws."""
+    assert bouncy.sample(target, chains=1, draws=50, seed=0).diagnostics["overlap"] is None
+    means = bouncy.sample(target, chains=2, draws=50, seed=0, keep="means").diagnostics
+    assert means["overlap"] is None
+    assert isinstance(means["ess"]["abs_magnetisation"], float)
