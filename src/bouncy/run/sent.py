@@ -65,9 +65,6 @@ class Sent(Crew):
         Who does the work, or a function that returns an executor: then a broken one is replaced.
     """
 
-    # Each round of short ones costs a journey.
-    _growth = 64
-
     def __init__(self, executor: ExecutorOrMaker) -> None:
         super().__init__()
         self._make = None if isinstance(executor, Executor) else executor
