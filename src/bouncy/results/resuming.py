@@ -113,11 +113,9 @@ def restored(folder: Path, target: Any, sampler: Any, se_of: Any, header: dict[s
     growth.recordings, growth.warmup_seconds = _whole(header["recordings"]), _number(header["warmup_seconds"])
     growth.set_keeps()
     if growth.stage == RECORDING:
-        growth.rows = _rows_of(growth, header["rows"], arrays)
-        growth.start = (
-            [_spins(arrays.pop(f"start.{k}"), target.d) for k in range(len(chains))] if keep == "path" else []
-        )
-        _restore_tracked(growth, arrays)
+        _restore_recording(growth, header["rows"], arrays)
+    elif header["rows"] or growth.level > growth.warmup:
+        raise ValueError(f"it has draws, or {growth.level} sweeps, in a warm-up of {growth.warmup}")
     if arrays:
         raise ValueError(f"it has an array {next(iter(arrays))!r:.60}, which does not belong there")
     options = {
@@ -187,6 +185,16 @@ def _check_counts_of(family: Family, chain: AnyChain) -> None:
     draws = 0 <= tally[SINCE_DRAW] <= tally[THIN] and tally[THIN] > 0 == tally[THIN] % family.thin
     if not batches or not draws or chain.sweeps < 0 or not 0.0 <= chain.cpu_seconds < np.inf:
         raise ValueError(f"chain {chain.number} has counted {tally.tolist()} batches and draws")
+
+
+def _restore_recording(growth: Growth, written: Any, arrays: Arrays) -> None:
+    """Put back all that was recorded; the arrays of it are taken out of the others."""
+    if growth.begun != growth.warmup:
+        raise ValueError(f"it has {growth.begun} sweeps before its draws, but a warm-up of {growth.warmup}")
+    growth.rows = _rows_of(growth, written, arrays)
+    if growth.keep == "path":
+        growth.start = [_spins(arrays.pop(f"start.{k}"), growth.family.target.d) for k in range(len(growth.chains))]
+    _restore_tracked(growth, arrays)
 
 
 def _rows_of(growth: Growth, written: Any, arrays: Arrays) -> Rows:
@@ -299,9 +307,9 @@ def _goal_of(folder: Path, family: Family, described: dict[str, Any], se_of: Any
             raise ValueError("it goes by means of pairs, which it does not record")
     for count in (goal.next_look, goal.disagree_since, *([] if goal.draws is None else [goal.draws])):
         _whole(count)
-    for bound in (goal.seconds, goal.until_se):
-        if bound is not None and _number(bound) <= 0.0:
-            raise ValueError(f"its goal is {described!r:.120}")
+    bounds = [goal.draws, goal.seconds, goal.until_se]
+    if all(bound is None for bound in bounds) or any(bound is not None and _number(bound) <= 0.0 for bound in bounds):
+        raise ValueError(f"its goal is {described!r:.120}")
     return goal
 
 
