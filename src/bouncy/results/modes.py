@@ -17,7 +17,8 @@ Array = NDArray[np.float64]
 _MOST_CHAINS, _MOST_DRAWS = 8, 512
 # Two chains are said to be in different modes below this probability, divided by the number of pairs of chains, ...
 _CHANCE = 1e-5
-# ... and if their states are less alike than those of one chain by this much, which is of some consequence.
+# ... and if their states are less alike than those of one chain by this much, and by more than overlaps fluctuate from
+# draw to draw: a few free spins that flip to and fro in step have noise that no autocorrelation time tells of.
 _CLEARLY = 0.1
 # Overlaps of mirror images are so far from one another at most.
 _MIRRORED = 0.1
@@ -89,12 +90,12 @@ def _are_apart(found: Overlap) -> NDArray[np.bool_]:
     degrees = np.maximum(np.minimum.reduce([size_between, size[a], size[b]]) - 1.0, 1.0)
     noise = np.sqrt(between + 0.25 * (within[a] + within[b]))
     gap = 0.5 * (own[a] + own[b]) - found.between.mean(axis=1)
-    return np.asarray(gap > np.maximum(-stdtrit(degrees, _CHANCE / len(a)) * noise, _CLEARLY))
+    spread = np.maximum(found.between.std(axis=1), _CLEARLY)
+    return np.asarray(gap > np.maximum(-stdtrit(degrees, _CHANCE / len(a)) * noise, spread))
 
 
 def _noise(series: Array) -> tuple[Array, Array]:
     """Return the variance of the mean of each row, by its autocorrelation, and the effective sample size, both (k,)."""
-    # Each row by itself: the spread between rows is what is asked about.
     sizes = effective_sample_size(series.T[None])
     sizes = np.where(np.isnan(sizes), series.shape[1], sizes)  # of what is constant
     return series.var(axis=1) / sizes, sizes

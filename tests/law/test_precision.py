@@ -1,0 +1,152 @@
+"""Layer L5: a run that stops when its standard errors are small has errors that are, and intervals that cover.
+
+A run that stops as soon as an estimate of its error happens to be small has error bars that are too small. These tests
+look at the errors themselves, of many runs, when each of them has stopped.
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.special import chdtri
+
+import bouncy
+from bouncy.results.batches import student_quantile
+from bouncy.results.precision import look
+from bouncy.run.goal import Goal
+from bouncy.testing.statistics import coverage_test
+from conftest import base_seed
+
+
+def size_of_magnetisation(s):
+    return np.abs(s.mean(axis=1, dtype=float))
+
+
+@cache
+def _covariance():
+    A = np.random.default_rng(5).normal(size=(5, 5))
+    return A @ A.T + 0.3 * np.eye(5)
+
+
+def _expectation(target, function):
+    """Return the exact mean of a function of spins."""
+    s = 1 - 2 * (np.arange(2**target.d)[:, None] >> np.arange(target.d) & 1).astype(np.int8)
+    p = np.exp(target.log_prob(s) - target.log_prob(s).max())
+    return np.atleast_1d(p @ function(s) / p.sum())
+
+
+def _case(name):
+    """Return target, sampler, what the bound is on, the bound, and the truth."""
+    random = {"easy": 0.1, "hard": 0.6}
+    kind, _, what = name.partition("-")
+    if kind in random:
+        target = bouncy.MRF.random(10, sigma_M=random[kind], sigma_r=0.2, seed=1)
+        exact = bouncy.exact(target)
+        if what == "pairs":
+            bound = 0.002 if kind == "easy" else 0.02
+            return target, None, "pair_mean", bound, exact.pair_mean[np.triu_indices(10, 1)]
+        return target, None, "mean", 0.004 if kind == "easy" else 0.02, exact.mean
+    if name == "lattice":
+        target = bouncy.MRF.ising((4, 4), coupling=0.42)
+        return target, None, size_of_magnetisation, 0.01, _expectation(target, size_of_magnetisation)
+    if name == "critical":
+        return bouncy.MRF.ising((8, 8), coupling=0.42), None, "mean", 0.08, np.zeros(64)
+    return bouncy.Gaussian(np.zeros(5), cov=_covariance()), name, "mean", 0.03, np.zeros(5)
+
+
+CASES = ["easy", "easy-pairs", "hard", "hard-pairs", "lattice", "critical", "bps", "hmc"]
+
+
+def _values(run, what):
+    if callable(what):
+        return tuple(np.atleast_1d(x) for x in run.expect(what))
+    found = getattr(run, what), getattr(run, f"{what}_se")
+    return tuple(x[np.triu_indices(len(x), 1)] if x.ndim == 2 else x for x in found)
+
+
+def _study(name, chains, replications):
+    """Return errors in units of the bound, (replication, k), which intervals cover, and draws of each run."""
+    target, sampler, what, bound, truth = _case(name)
+    errors, covered, draws = [], [], []
+    for k in range(replications):
+        run = bouncy.sample(
+            target, sampler, chains=chains, until_se=bound, se_of=what, keep="means", seed=base_seed() + k, threads=1
+        )
+        assert run.stopped_by == "until_se"
+        value, error = _values(run, what)
+        assert error.max() < bound
+        half = student_quantile(0.95, run._mean.degrees_of_freedom) * error
+        errors.append((value - truth) / bound)
+        covered.append(np.abs(value - truth) <= half)
+        draws.append(run._growth.drawn)
+    return np.array(errors), np.array(covered), np.array(draws)
+
+
+@pytest.mark.parametrize(("name", "chains"), [("hard", 4), ("easy-pairs", 1)])
+def test_precise_runs_are_precise(name, chains):
+    """Catches runs that stop at an error bar which is small by chance: 80 runs, all sites.
+
+    The root mean square error of a site is at most 0.93 of the bound where it was measured closely, and that of 80 runs
+    within 8 % of its own; above 1.25 is a false alarm with probability below 1e-4 for each site, and errors of 1.5
+    times the bound are always seen. Correct intervals cover less than 90 % with probability below 1e-3.
+    """
+    errors, covered, _ = _study(name, chains, 80)
+    assert np.sqrt((errors**2).mean(axis=0)).max() < 1.25
+    assert covered.mean() > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chains", [1, 4])
+@pytest.mark.parametrize("name", CASES)
+def test_precise_runs_are_precise_closely(name, chains):
+    """Catches error bars at the end of a run that are off by 10 %, and errors above the bound: 500 runs of each.
+
+    Coverage between 92.5 and 97.5 %, with alpha = 0.01 by the design effect of the sites; the true standard error, from
+    the errors of all runs and the length of each, is below 1.03 of the bound in nine of ten runs; runs are at most
+    twice as long as they have to be, unless the batches of slow targets have to be longer than that.
+    """
+    errors, covered, draws = _study(name, chains, 500)
+    coverage_test(covered, 0.95, 0.925, 0.975, alpha=0.01, name=name).check()
+    needed = (errors**2 * draws[:, None]).mean(axis=0).max()
+    assert np.quantile(np.sqrt(needed / draws), 0.9) < 1.03
+    if name in ("easy", "easy-pairs", "hard", "bps", "hmc"):
+        assert np.median(draws) < 2.0 * needed
+
+
+def test_intervals_of_functions_cover():
+    """Catches error bars of `expect` that are wrong by a third: 150 runs, two functions of states.
+
+    Correct intervals cover less than 89 % or more than 99.5 % of 300 with probability below 1e-3.
+    """
+    target = bouncy.MRF.random(6, sigma_M=0.3, sigma_r=0.2, seed=3)
+    both = lambda s: np.stack([s[:, 0] * s[:, 1], size_of_magnetisation(s)], axis=1)  # noqa: E731
+    truth = _expectation(target, both)
+    covered = []
+    for k in range(150):
+        run = bouncy.sample(target, chains=4, draws=400, warmup=100, seed=base_seed() + k, threads=1)
+        value, error = run.expect(both)
+        covered.append(np.abs(value - truth) <= student_quantile(0.95, run._mean.degrees_of_freedom) * error)
+    assert 0.89 < np.mean(covered) < 0.995
+
+
+def test_a_bound_needs_its_margin():
+    """Catches a bound that is compared with the noisy estimate itself."""
+    run = bouncy.sample(bouncy.MRF.random(6, seed=3), chains=4, draws=4000, warmup=100, keep="means", seed=base_seed())
+    degrees = run._mean.degrees_of_freedom
+    margin = np.sqrt(degrees / chdtri(degrees, 0.9))
+    assert margin > 1.1
+    worst = run.mean_se.max()
+    assert look(run, Goal(until_se=1.001 * margin * worst)).reached
+    verdict = look(run, Goal(until_se=0.5 * margin * worst))
+    assert not verdict.reached
+    assert verdict.needed == pytest.approx(4.0)
+    assert not look(run, Goal(until_se=0.999 * margin * worst)).reached
+
+
+def test_short_batches_are_not_trusted():
+    """Catches a stop while batches are shorter than the time in which the chain forgets."""
+    slow = bouncy.MRF.ising((8, 8), coupling=0.42)
+    run = bouncy.sample(slow, chains=4, draws=1000, warmup=200, keep="means", seed=base_seed())
+    verdict = look(run, Goal(until_se=10.0))
+    assert not verdict.reached
+    assert verdict.needed > 1.5
