@@ -258,7 +258,7 @@ class InFile(Column):
         if n <= 0:
             return
         waiting = [np.concatenate(parts) for parts in self._waiting]
-        block = np.ascontiguousarray(np.stack([rows[:n] for rows in waiting], axis=1))
+        block = np.ascontiguousarray(np.stack([rows[:n] for rows in waiting], axis=1), self._dtype)
         self._write(block)
         self.written, self.checksum = self.written + n, zlib.crc32(block.data, self.checksum)
         self._waiting = [[rows[n:]] if len(rows) > n else [] for rows in waiting]
