@@ -47,7 +47,7 @@ class AtOnce(Executor):
         return future
 
 def sample(chains, executor):
-    return bouncy.sample(target, chains=chains, draws=200, warmup=100, seed=0, keep="means", executor=executor)
+    return bouncy.sample(target, chains=chains, draws=100, warmup=100, seed=0, keep="means", executor=executor)
 
 target = bouncy.MRF.ising((int(sys.argv[2]),), coupling=0.3)
 sample(2, AtOnce()).diagnostics  # everything is compiled
@@ -74,7 +74,7 @@ def tasks(quick: bool) -> list[Task]:
 
 
 def _many(chains: int, d: int, quick: bool) -> list[Figure]:
-    found = [_measured(chains, d) for _ in range(1 if quick else 3)]
+    found = [_measured(chains, d) for _ in range(3 if chains <= 100 and not quick else 1)]
     return [
         Figure(f"{name} | {chains} | {d}", median([one[name] for one in found]), unit=unit, details={"d": d})
         for name, unit in _UNITS.items()
@@ -92,7 +92,7 @@ def _throughput(quick: bool) -> list[Figure]:
     """Compare eight chains on two threads with the same on two processes."""
     from distributed import Client, LocalCluster
 
-    seconds, rounds = (0.5, 5) if quick else (4.0, 5)
+    seconds, rounds = (0.5, 5) if quick else (2.0, 5)
     spawn = multiprocessing.get_context("spawn")
     with (
         ProcessPoolExecutor(2, mp_context=spawn) as pool,
