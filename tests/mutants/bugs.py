@@ -44,6 +44,11 @@ def engine(test: str, case: str = "") -> str:
     return f"tests/piecewise/test_{file}.py::{name}" + (f"[{case}]" if case else "")
 
 
+def goals(test: str) -> str:
+    """Return the node id of a test of where runs end."""
+    return f"tests/run/test_goals.py::{test}"
+
+
 BUDGET = "tolls/budget.py"
 KINETIC = "tolls/kinetic.py"
 HEAT_BATH = "tolls/heat_bath.py"
@@ -69,6 +74,8 @@ EVENTS = "piecewise/events.py"
 FLIGHT = "piecewise/flight.py"
 POTENTIAL = "piecewise/potential.py"
 PATHS = "piecewise/recorder.py"
+PRECISION = "results/precision.py"
+SESSION = "run/session.py"
 SAME_EVENTS = "flight::test_events_are_those_of_the_paper"
 LONG_LEGS = "flight::test_long_legs_have_the_same_events"
 INTEGRALS = "flight::test_the_recorder_integrates_the_path"
@@ -873,5 +880,77 @@ BUGS = (
         "fields of the spins without the mean of the Gaussians",
         (Edit("piecewise/targets/mixed_binary_gaussian.py", "self._r - C @ mean", "self._r"),),
         ("tests/piecewise/targets/test_mixed_binary_gaussian.py::test_marginal_is_the_integral_over_x",),
+    ),
+    Bug(
+        "G1",
+        "a bound on standard errors without a margin for their own noise",
+        (
+            Edit(
+                PRECISION,
+                "margin = np.sqrt(found.degrees_of_freedom / chdtri(found.degrees_of_freedom, 1.0 - _RISK))",
+                "margin = 1.0",
+            ),
+        ),
+        ("tests/law/test_precision.py::test_a_bound_needs_its_margin",),
+    ),
+    Bug(
+        "G2",
+        "a bound counts as reached although chains disagree or never moved",
+        (Edit(PRECISION, "bool(needed <= 1.0 and not disagree)", "bool(needed <= 1.0)"),),
+        (goals("test_hopeless_runs_end[frozen]"),),
+    ),
+    Bug(
+        "G3",
+        "batches that are too short are trusted",
+        (
+            Edit(
+                PRECISION,
+                "float(max((worst * margin / goal.until_se) ** 2, too_short))",
+                "float((worst * margin / goal.until_se) ** 2)",
+            ),
+        ),
+        ("tests/law/test_precision.py::test_short_batches_are_not_trusted",),
+    ),
+    Bug(
+        "G4",
+        "recording never begins anew, however far away the start was",
+        (Edit(SESSION, "            growth.restart()\n", ""),),
+        (goals("test_recording_begins_anew_where_the_start_was_far_away"),),
+    ),
+    Bug(
+        "G5",
+        "slices of the warm-up go by the time of the whole run",
+        (
+            Edit(
+                SESSION,
+                "(self._deadline() - self._growth.seconds)",
+                "((self._goal.seconds or math.inf) - self._growth.seconds)",
+            ),
+        ),
+        (goals("test_seconds_are_kept_to[True-1]"),),
+    ),
+    Bug(
+        "G6",
+        "batches of a function keep their length when two are added up",
+        (Edit("run/tracked.py", "= half, 2 * self.length[chain]", "= half, self.length[chain]"),),
+        (goals("test_tracked_batches_hold_everything"),),
+    ),
+    Bug(
+        "G7",
+        "chains that agreed in between are refused as if they never had",
+        (Edit("run/goal.py", "            self.disagree_since = 0\n", "            pass\n"),),
+        (goals("test_patience_ends_and_begins_anew"),),
+    ),
+    Bug(
+        "G8",
+        "times of flips are those since the beginning of their sweep",
+        (
+            Edit(
+                "results/replay.py",
+                "np.repeat(np.arange(self.counts.size) * sweep_time, self.counts) + self.time",
+                "self.time",
+            ),
+        ),
+        ("tests/run/test_replay.py::test_paths_of_other_runs[options0]",),
     ),
 )
