@@ -162,7 +162,7 @@ class Run(ABC):
 
     def go_on(self, goal: Goal, chooses_warmup: bool) -> None:
         """Go on to a goal, and leave the chains where they are when that fails: `extend` without a way back."""
-        self._goal = goal
+        self._goal, self._options["chooses_warmup"] = goal, chooses_warmup
         crew = _crew(self._options)
         session = Session(
             self._growth, goal, crew, Reporter(self._options["progress"]), self._look,

@@ -60,8 +60,18 @@ class Watcher(ABC):
         return float("inf")
 
 
+def _no_limit() -> float:
+    return float("inf")
+
+
 class Crew(ABC):
-    """Workers that advance chains."""
+    """Workers that advance chains.
+
+    Attributes
+    ----------
+    errors : list of TargetError
+        What targets of chains failed with while they were last advanced.
+    """
 
     # Bytes of rows that a slice may return, and how many times longer than the last one it may be.
     _most_bytes, _growth = 1 << 25, 64
@@ -74,6 +84,8 @@ class Crew(ABC):
         self._under_way: dict[int, int] = {}
         self._before: dict[int, dict[str, Any]] = {}
         self._news = threading.Event()  # some slice is done
+        self._longest = _no_limit
+        self.errors: list[TargetError] = []
 
     @abstractmethod
     def _choose(self, chains: Sequence[AnyChain], flying: Flying, end: int) -> list[tuple[AnyChain, int]]:
@@ -111,7 +123,8 @@ class Crew(ABC):
 
         Returns what the targets of some chains failed with; they stay behind. Any other error is raised.
         """
-        work = Work(list(chains), watcher, [], {})
+        self.errors = list[TargetError]()
+        work = Work(list(chains), watcher, self.errors, {})
         halted = False
         self._longest = watcher.slice_seconds
         try:
@@ -120,9 +133,8 @@ class Crew(ABC):
                     if watcher.urgent():
                         self._hurry(work)
                         break
-                    if not halted:
-                        halted = watcher.pause()
-                    elif not work.flying:
+                    halted = halted or watcher.pause()
+                    if halted and not work.flying:
                         end = min(end, work.most_advanced)
                     if not halted or not work.flying:
                         self._hand_out(work, end)
@@ -134,6 +146,8 @@ class Crew(ABC):
         except BaseException:
             self._give_up(work.flying)
             raise
+        finally:
+            self._longest = _no_limit  # a run that nobody needs should not wait for the garbage collector
         return work.errors
 
     def _hand_out(self, work: Work, end: int) -> None:

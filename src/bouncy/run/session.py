@@ -93,6 +93,7 @@ class Session(Watcher):
             except ChainInterrupt as error:
                 raise error.error from None
             except WorkerError:
+                self._drop(self._crew.errors)
                 self._crew.go_back(self._growth.chains)
                 self._growth.go_back_to_level()
                 self._write_checkpoint()
