@@ -82,8 +82,8 @@ def test_means_alone(target, monkeypatch):
     tree = run.to_arviz()
     assert list(tree["posterior"].data_vars) == []
     assert tree["posterior"]["site"].size == 5
-    assert tree["sample_stats"]["lp"].shape == (2, 30)
-    assert tree["sample_stats"]["draw"].values.tolist() == list(range(0, 120, 4))
+    assert tree["sample_stats"]["lp"].shape == (2, 29)
+    assert tree["sample_stats"]["draw"].values.tolist() == list(range(3, 117, 4))
 
 
 def test_parameters_do_not_hide_draws():

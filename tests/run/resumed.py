@@ -45,7 +45,7 @@ class Stop:
 def slow_motion():
     """Have slices of one sweep, each of them reported, so that there are many moments to interrupt at."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(crew, "_GROWTH", 1)
+        patch.setattr(crew.Crew, "_growth", 1)
         patch.setattr(progress, "_INTERVAL", 0.0)
         yield
 

@@ -260,6 +260,7 @@ def test_spilled_rows_stay_in_memory_where_there_is_no_folder_for_them(tmp_path,
     """Catches a run that dies since neither memory nor disk have room to spare, as long as the memory still does."""
     monkeypatch.setattr(rows_module, "available_memory", lambda: 0)
     monkeypatch.setattr(rows_module, "_LARGE", 0)
+    monkeypatch.setattr(rows_module, "_LOOK_EVERY", 0.0)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
     rows = Rows({"log_prob": np.empty(0)}, 1, False)
     with warnings.catch_warnings():

@@ -98,6 +98,7 @@ class StoredGrowth(Growth):
     ) -> None:
         self.chains, self.keep, self.rows, self.start, self.tracked = chains, keep, rows, start, None
         self.warmup = self.begun = warmup
+        self.folder = None
         self.stage, self.warmup_seconds, self._per_draw = RECORDING, warmup_seconds, per_draw
 
     @property

@@ -69,6 +69,10 @@ class Column(ABC):
     def array(self) -> Array:
         """Return the rows that all chains have, (chain, row, ...)."""
 
+    @abstractmethod
+    def rows_of(self, chain: int) -> Array:
+        """Return the rows of one chain, (row, ...), given its place, also those that others do not have."""
+
     @property
     def spacing(self) -> int:
         """Every how many rows one is still there."""
@@ -104,6 +108,9 @@ class InMemory(Column):
 
     def array(self) -> Array:
         return self._data[:, : int(self.count.min(initial=2**62))]
+
+    def rows_of(self, chain: int) -> Array:
+        return self._data[chain, : int(self.count[chain])]
 
     @property
     def nbytes(self) -> int:
@@ -156,6 +163,9 @@ class Thinned(Column):
         even = [kept[spacing // own - 1 :: spacing // own] for kept, own in zip(self._kept, self._spacing, strict=True)]
         n = min(map(len, even))
         return np.stack([kept[:n] for kept in even])
+
+    def rows_of(self, chain: int) -> Array:
+        return self._kept[chain]
 
     def restore(self, kept: Array, spacing: int, count: int) -> None:
         """Go on from rows, (chain, row, ...), of which every so many of a number are there."""
@@ -308,6 +318,9 @@ class InFile(Column):
             return np.concatenate([rows, np.stack([np.concatenate(parts)[:n] for parts in self._waiting])], axis=1)
         return np.array(rows) if rows.nbytes < _SHARE * available_memory() else rows
 
+    def rows_of(self, chain: int) -> Array:
+        return np.concatenate([self._stored()[chain], *self._waiting[chain]])
+
     def _stored(self) -> Array:
         """Return the rows that were written, (row, chain, ...), where they are."""
         if self._map is None:
@@ -450,22 +463,22 @@ class Rows:
         return self.columns[name].array()
 
     def only(self, places: Sequence[int], suffix: str) -> Rows:
-        """Return the rows of the chains at some places, where these are, under another suffix."""
+        """Return the rows of the chains at some places, which are level, under another suffix."""
         left = Rows(self._templates, len(places), self._thinned, self.folder, suffix)
         left._temporary = self._temporary
         for name in self._templates:
-            column = None if name in RAGGED else self.columns[name]
-            if isinstance(column, Thinned):
-                thinned = left.columns[name]
-                assert isinstance(thinned, Thinned)
-                thinned.restore(column.array()[list(places)], column.spacing, int(column.count.min()))
-                continue
-            rows = None if column is None else column.array()
             for new, place in enumerate(places):
-                if rows is None:
-                    left.columns[f"{name}.{new}"].append(0, self.columns[f"{name}.{place}"].array()[0])
-                else:
-                    left.columns[name].append(new, rows[place])
+                if name in RAGGED:
+                    left.columns[f"{name}.{new}"].append(0, self.columns[f"{name}.{place}"].rows_of(0))
+                elif not self._thinned:
+                    left.columns[name].append(new, self.columns[name].rows_of(place))
+            column = self.columns.get(name)
+            if isinstance(column, Thinned):
+                # Of chains that are level: those that are left out may have fewer rows.
+                thinned, spacing = left.columns[name], column.spacing_of(places[0])
+                assert isinstance(thinned, Thinned)
+                kept = np.stack([column.rows_of(place) for place in places])
+                thinned.restore(kept, spacing, int(column.count[places[0]]))
         return left
 
 
