@@ -141,7 +141,7 @@ def test_recording_that_began_anew_goes_on(tmp_path):
     options = {"chains": 4, "until_se": 0.004, "seed": 2}
     whole = bouncy.sample(MODEL, "gibbs", progress=False, **options)
     assert whole._growth.recordings > 1
-    with pytest.warns(bouncy.results.run.InterruptedWarning):
+    with slow_motion(), pytest.warns(bouncy.results.run.InterruptedWarning):
         part = bouncy.sample(
             MODEL, "gibbs", checkpoint=tmp_path / "c", every=1e-3, progress=_After(whole.warmup), **options
         )
@@ -155,10 +155,11 @@ class _After:
     """Interrupts a run whose recording began after so many sweeps."""
 
     def __init__(self, warmup):
-        self._before = warmup
+        self._before, self._done = warmup, False
 
     def __call__(self, seen):
-        if seen.stage == "sampling" and min(chain.draws for chain in seen.chains) > self._before:
+        if not self._done and seen.stage == "sampling" and min(chain.draws for chain in seen.chains) > self._before:
+            self._done = True
             raise KeyboardInterrupt
 
 

@@ -40,6 +40,9 @@ class Naive(Column):
         n = min(map(len, self.rows))
         return np.array([rows[:n] for rows in self.rows]).reshape(len(self.rows), n, *LIKE.shape[1:])
 
+    def rows_of(self, chain):
+        return np.array(self.rows[chain]).reshape(-1, *LIKE.shape[1:])
+
 
 def fresh(n, state):
     """Return n rows that were never there before."""

@@ -133,8 +133,9 @@ class Crew(ABC):
                     if watcher.urgent():
                         self._hurry(work)
                         break
-                    halted = halted or watcher.pause()
-                    if halted and not work.flying:
+                    if not halted:  # and some slices are made in any case: who always wants a pause gets on, too
+                        halted = watcher.pause()
+                    elif not work.flying:
                         end = min(end, work.most_advanced)
                     if not halted or not work.flying:
                         self._hand_out(work, end)

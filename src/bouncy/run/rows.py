@@ -319,7 +319,7 @@ class InFile(Column):
         return np.array(rows) if rows.nbytes < _SHARE * available_memory() else rows
 
     def rows_of(self, chain: int) -> Array:
-        return np.concatenate([self._stored()[chain], *self._waiting[chain]])
+        return np.concatenate([self._stored()[:, chain], *self._waiting[chain]])
 
     def _stored(self) -> Array:
         """Return the rows that were written, (row, chain, ...), where they are."""

@@ -107,7 +107,7 @@ class Session(Watcher):
     def _step(self) -> str | None:
         """Advance all chains to the next moment at which something has to be decided, and decide it."""
         growth, end = self._growth, self._end()
-        if growth.level < end:
+        if growth.level < end and not self._out_of_time():
             self._drop(self._crew.advance(growth.chains, end, self))
         if self._interrupts.seen and growth.level < end:
             return "interrupt"
