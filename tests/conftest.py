@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import threading
 from typing import Any
 
@@ -40,6 +41,14 @@ def pytest_configure() -> None:
     """Let Ctrl-C be heard: a shell starts what runs in the background, and all its children, deaf to it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _no_figure_is_left_open():
+    """Close what a test has drawn: matplotlib warns when many figures are open, whoever opened them."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 # Compiling takes longer than most tests. Those that need the same loops, or share replicates, run in one process, one

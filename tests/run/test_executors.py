@@ -341,6 +341,7 @@ def test_broken_pool_leaves_a_run_that_can_be_resumed(short, long_run, tmp_path)
     assert everything(bouncy.resume(tmp_path / "run", SPINS, threads=2)) == long_run
 
 
+@pytest.mark.slow
 def test_target_that_kills_its_process_is_given_up():
     """Catches pools that are replaced for ever because of a target that no worker survives."""
     parent, pools = PARENT, []
@@ -577,6 +578,7 @@ def test_dask_is_not_told_to_warn_of_a_large_model(dask):
     assert run.draws.shape == (2, 3, 1200)
 
 
+@pytest.mark.slow
 def test_page_about_clusters(capsys):
     """Catches a page whose code fails for a newcomer; what needs a cluster is not run."""
     pytest.importorskip("loky")
