@@ -97,7 +97,8 @@ def test_precision_does_not_depend_on_threads(target, se_of):
 def test_seconds_are_kept_to(chains, large):
     """Catches slices that run past the end, and a warm-up that takes more than its fifth.
 
-    Within 10 % and 20 ms of a slice for 0.2 s. Timing is that of the CPU, so that other processes hardly matter.
+    Of 0.2 s, with room for a slice on a machine that is several times slower than it was a moment ago. Timing is that
+    of the CPU, so that other processes matter little.
     """
     shape = (150, 150) if large else (2, 3)
     target = bouncy.MRF.ising(shape, coupling=0.4)
@@ -105,9 +106,9 @@ def test_seconds_are_kept_to(chains, large):
     run = bouncy.sample(target, chains=chains, seconds=0.2, keep="means", seed=base_seed())
     spent = np.array([chain.cpu_seconds for chain in run._chains])
     assert run.stopped_by == "seconds"
-    assert 0.2 <= spent.mean() <= 0.24
-    assert spent.max() <= 0.3
-    assert run._growth.warmup_seconds / chains <= 0.2 * 0.2 + 0.02
+    assert 0.2 <= spent.mean() <= 0.35
+    assert spent.max() <= 0.6
+    assert run._growth.warmup_seconds / chains <= 0.2 * 0.2 + 0.05
 
 
 def test_extensions_have_goals_of_their_own(target):
@@ -116,7 +117,7 @@ def test_extensions_have_goals_of_their_own(target):
     before = run._growth.seconds
     run.extend(seconds=0.05)
     assert run.stopped_by == "seconds"
-    assert 0.05 <= run._growth.seconds - before <= 0.08
+    assert 0.05 <= run._growth.seconds - before <= 0.2
     drawn = run._growth.drawn
     bound = 0.8 * run.mean_se.max()
     run.extend(until_se=bound)
