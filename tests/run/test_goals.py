@@ -108,7 +108,7 @@ def test_seconds_are_kept_to(chains, large):
     assert run.stopped_by == "seconds"
     assert 0.2 <= spent.mean() <= 0.35
     assert spent.max() <= 0.6
-    assert run._growth.warmup_seconds / chains <= 0.2 * 0.2 + 0.05
+    assert run._growth.warmup_seconds / chains <= 0.2 * 0.2 + 0.02
 
 
 def test_extensions_have_goals_of_their_own(target):
