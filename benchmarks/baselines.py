@@ -50,7 +50,7 @@ def _on_cache_line(n: int) -> NDArray[np.float64]:
 
 
 @kernel
-def metropolis_dense(M, s, h, rng, purse_kept, sweeps):  # type: ignore[no-untyped-def]
+def metropolis_dense(M, s, h, rng, purse_kept, sweeps):
     """Try to flip every site in turn, `sweeps` times, paying from one budget. Changes s, h, rng and the purse."""
     purse = purse_kept[0]
     for _ in range(sweeps):
@@ -65,7 +65,7 @@ def metropolis_dense(M, s, h, rng, purse_kept, sweeps):  # type: ignore[no-untyp
 
 
 @kernel
-def metropolis_sparse(indptr, indices, data, s, h, rng, purse_kept, sweeps):  # type: ignore[no-untyped-def]
+def metropolis_sparse(indptr, indices, data, s, h, rng, purse_kept, sweeps):
     """Do the same with couplings in CSR form."""
     purse = purse_kept[0]
     for _ in range(sweeps):
@@ -75,7 +75,7 @@ def metropolis_sparse(indptr, indices, data, s, h, rng, purse_kept, sweeps):  # 
 
 
 @kernel
-def metropolis_shuffled(order, indptr, indices, data, s, h, rng, purse_kept, sweeps):  # type: ignore[no-untyped-def]
+def metropolis_shuffled(order, indptr, indices, data, s, h, rng, purse_kept, sweeps):
     """Do the same in another order of the sites, for what it costs not to walk through memory in a straight line."""
     purse = purse_kept[0]
     for _ in range(sweeps):
@@ -85,7 +85,7 @@ def metropolis_shuffled(order, indptr, indices, data, s, h, rng, purse_kept, swe
 
 
 @inlined
-def _attempt_sparse(indptr, indices, data, s, h, rng, purse, i):  # type: ignore[no-untyped-def]
+def _attempt_sparse(indptr, indices, data, s, h, rng, purse, i):
     """Try to flip site i and return the purse after it."""
     cost = -2.0 * s[i] * h[i]
     if cost < purse:
@@ -98,7 +98,7 @@ def _attempt_sparse(indptr, indices, data, s, h, rng, purse, i):  # type: ignore
 
 
 @kernel
-def gibbs(M, s, h, rng, sums, sweeps):  # type: ignore[no-untyped-def]
+def gibbs(M, s, h, rng, sums, sweeps):
     """Draw every site in turn given the others, and add s to `sums` after each sweep. Changes all but M."""
     for _ in range(sweeps):
         _heat_bath_sweep(M, s, h, rng)
@@ -107,7 +107,7 @@ def gibbs(M, s, h, rng, sums, sweeps):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def gibbs_pairs(M, s, h, rng, sums, sweeps):  # type: ignore[no-untyped-def]
+def gibbs_pairs(M, s, h, rng, sums, sweeps):
     """Do the same and add s_i s_j, i < j, to `sums` of shape (d, d) after each sweep."""
     for _ in range(sweeps):
         _heat_bath_sweep(M, s, h, rng)
@@ -119,7 +119,7 @@ def gibbs_pairs(M, s, h, rng, sums, sweeps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _heat_bath_sweep(M, s, h, rng):  # type: ignore[no-untyped-def]
+def _heat_bath_sweep(M, s, h, rng):
     for i in range(s.size):
         # A flip of cost c happens with probability 1 / (1 + e^c).
         if uniform(rng) * (1.0 + math.exp(-2.0 * s[i] * h[i])) < 1.0:
@@ -127,7 +127,7 @@ def _heat_bath_sweep(M, s, h, rng):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _flip_dense(M, s, h, i):  # type: ignore[no-untyped-def]
+def _flip_dense(M, s, h, i):
     change = -2.0 * s[i]
     row = M[i]
     for j in range(s.size):

@@ -67,7 +67,7 @@ class Orthant:
 
 
 @kernel
-def _orthant_dense(P, sd, x, f, z, spare, rng, sums, sweeps, conditional):  # type: ignore[no-untyped-def]
+def _orthant_dense(P, sd, x, f, z, spare, rng, sums, sweeps, conditional):
     """Draw every x_i given the others, with f = Px kept. Changes all arrays but P and sd; z and spare are scratch."""
     for _ in range(sweeps):
         fill_normal(rng, z)
@@ -79,7 +79,7 @@ def _orthant_dense(P, sd, x, f, z, spare, rng, sums, sweeps, conditional):  # ty
 
 
 @kernel
-def _orthant_sparse(P, sd, x, f, z, spare, rng, sums, sweeps, conditional):  # type: ignore[no-untyped-def]
+def _orthant_sparse(P, sd, x, f, z, spare, rng, sums, sweeps, conditional):
     """Do the same with the precision in CSR form."""
     indptr, indices, data = P
     for _ in range(sweeps):
@@ -91,7 +91,7 @@ def _orthant_sparse(P, sd, x, f, z, spare, rng, sums, sweeps, conditional):  # t
 
 
 @inlined
-def _draw_coordinate(sd, x, f, z, spare, rng, sums, i, conditional):  # type: ignore[no-untyped-def]
+def _draw_coordinate(sd, x, f, z, spare, rng, sums, i, conditional):
     """Draw x_i given the others, add what is averaged to `sums`, and return the change of x_i."""
     mean = x[i] - f[i] * sd[i] * sd[i]
     bound = -mean / sd[i]
@@ -103,7 +103,7 @@ def _draw_coordinate(sd, x, f, z, spare, rng, sums, i, conditional):  # type: ig
 
 
 @inlined
-def normal_above(bound, z, spare, rng):  # type: ignore[no-untyped-def]
+def normal_above(bound, z, spare, rng):
     """Return a standard normal given that it exceeds a bound; z is a standard normal to begin with (Robert 1995)."""
     if bound > _EXPONENTIAL_FROM:
         rate = 0.5 * (bound + math.sqrt(bound * bound + 4.0))
@@ -120,7 +120,7 @@ def normal_above(bound, z, spare, rng):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def hazard(a):  # type: ignore[no-untyped-def]
+def hazard(a):
     """Return E[z | z > a] for a standard normal z: its density at a over the probability beyond."""
     if a < _FRACTION_FROM:
         return math.sqrt(2.0 / math.pi) * math.exp(-0.5 * a * a) / math.erfc(a * math.sqrt(0.5))
@@ -181,7 +181,7 @@ class Indicators:
 
 
 @kernel
-def _draw_indicators(G, slab, beta, f, z, rng, sums, sweeps):  # type: ignore[no-untyped-def]
+def _draw_indicators(G, slab, beta, f, z, rng, sums, sweeps):
     """Draw all variables in turn, with f = X'(y - X beta) kept. Changes beta, f, z, rng and sums."""
     for _ in range(sweeps):
         fill_normal(rng, z)

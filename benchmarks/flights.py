@@ -110,7 +110,7 @@ def _total(events: NDArray[np.float64]) -> Any:
 
 
 @kernel
-def _products(coupling, u, F, Q, walls, legs):  # type: ignore[no-untyped-def]
+def _products(coupling, u, F, Q, walls, legs):
     """Add two columns as often as a wall is met, and multiply with the matrix as often as a leg begins."""
     i = 0
     for _ in range(walls):

@@ -39,11 +39,11 @@ class Problem(NamedTuple):
 # Local fields in a cache, as MRF keeps them
 
 
-def _cost(s, i, h, model):  # type: ignore[no-untyped-def]
+def _cost(s, i, h, model):
     return -2.0 * s[i] * h[i]
 
 
-def _init(s, h, model):  # type: ignore[no-untyped-def]
+def _init(s, h, model):
     M, r = model
     for i in range(s.size):
         field = r[i]
@@ -52,14 +52,14 @@ def _init(s, h, model):  # type: ignore[no-untyped-def]
         h[i] = field
 
 
-def _on_flip(s, i, h, model):  # type: ignore[no-untyped-def]
+def _on_flip(s, i, h, model):
     change = 2.0 * s[i]
     row = model[0][i]
     for j in range(h.size):
         h[j] += change * row[j]
 
 
-def _init_sparse(s, h, model):  # type: ignore[no-untyped-def]
+def _init_sparse(s, h, model):
     indptr, indices, data, r = model
     for i in range(s.size):
         field = r[i]
@@ -68,7 +68,7 @@ def _init_sparse(s, h, model):  # type: ignore[no-untyped-def]
         h[i] = field
 
 
-def _on_flip_sparse(s, i, h, model):  # type: ignore[no-untyped-def]
+def _on_flip_sparse(s, i, h, model):
     indptr, indices, data, _ = model
     change = 2.0 * s[i]
     for k in range(indptr[i], indptr[i + 1]):
@@ -93,7 +93,7 @@ def _own_torus(seed: int) -> Target:
 # Nothing kept: every cost is a sum over a row
 
 
-def _row_cost(s, i, model):  # type: ignore[no-untyped-def]
+def _row_cost(s, i, model):
     M, r = model
     field = r[i]
     row = M[i]
@@ -123,7 +123,7 @@ implement_by_costs(_RowsView)
 
 
 @implements(flip_cost, _RowsView)
-def _rows_cost(view, s, i):  # type: ignore[no-untyped-def]
+def _rows_cost(view, s, i):
     field = view.r[i]
     row = view.M[i]
     for j in range(s.size):
@@ -132,22 +132,22 @@ def _rows_cost(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @implements(flip, _RowsView)
-def _rows_flip(view, s, i):  # type: ignore[no-untyped-def]
+def _rows_flip(view, s, i):
     s[i] = -s[i]
 
 
 @implements(log_prob, _RowsView)
-def _rows_log_prob(view, s):  # type: ignore[no-untyped-def]
+def _rows_log_prob(view, s):
     return 0.0
 
 
 @implements(resync, _RowsView)
-def _rows_resync(view, s):  # type: ignore[no-untyped-def]
+def _rows_resync(view, s):
     pass
 
 
 @implements(failed, _RowsView)
-def _rows_failed(view):  # type: ignore[no-untyped-def]
+def _rows_failed(view):
     return False
 
 

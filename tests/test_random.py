@@ -29,31 +29,31 @@ N = 400_000
 
 
 @kernel
-def many_bits(state, out):  # type: ignore[no-untyped-def]
+def many_bits(state, out):
     for i in range(out.size):
         out[i] = next_bits(state)
 
 
 @kernel
-def many_uniforms(state, out):  # type: ignore[no-untyped-def]
+def many_uniforms(state, out):
     for i in range(out.size):
         out[i] = uniform(state)
 
 
 @kernel
-def many_exponentials(state, out):  # type: ignore[no-untyped-def]
+def many_exponentials(state, out):
     for i in range(out.size):
         out[i] = exponential(state)
 
 
 @kernel
-def many_normals(state, out):  # type: ignore[no-untyped-def]
+def many_normals(state, out):
     for i in range(out.shape[0]):
         fill_normal(state, out[i])
 
 
 @kernel
-def many_directions(state, out):  # type: ignore[no-untyped-def]
+def many_directions(state, out):
     for i in range(out.shape[0]):
         fill_sphere(state, out[i])
 

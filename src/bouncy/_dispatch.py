@@ -86,7 +86,7 @@ def implements(function: Callable[..., Any], part_type: type) -> Callable[[Funct
         function.bodies[part_type] = body  # type: ignore[attr-defined]
 
         @overload(function, strict=False, jit_options={"forceinline": True})
-        def choose(first, *arguments):  # type: ignore[no-untyped-def]
+        def choose(first, *arguments):
             if isinstance(first, types.BaseNamedTuple) and first.instance_class is part_type:  # type: ignore[attr-defined]
                 return body
             return None

@@ -22,12 +22,12 @@ def new_state(seed: np.random.SeedSequence) -> NDArray[np.uint64]:
 
 
 @helper
-def _rotate_left(x, k):  # type: ignore[no-untyped-def]
+def _rotate_left(x, k):
     return (x << np.uint64(k)) | (x >> np.uint64(64 - k))
 
 
 @helper
-def next_bits(state):  # type: ignore[no-untyped-def]
+def next_bits(state):
     """Return the next 64 random bits."""
     result = _rotate_left(state[0] + state[3], 23) + state[0]
     t = state[1] << np.uint64(17)
@@ -41,13 +41,13 @@ def next_bits(state):  # type: ignore[no-untyped-def]
 
 
 @helper
-def uniform(state):  # type: ignore[no-untyped-def]
+def uniform(state):
     """Return a uniform number in (0, 1], a multiple of 2^-53."""
     return (np.int64(next_bits(state) >> np.uint64(11)) + 1) * _ULP
 
 
 @helper
-def exponential(state):  # type: ignore[no-untyped-def]
+def exponential(state):
     """Return an Exp(1) variate."""
     return -math.log(uniform(state))
 
@@ -72,7 +72,7 @@ _WIDTH, _HEIGHT = _ziggurat()
 
 
 @helper
-def fill_normal(state, out):  # type: ignore[no-untyped-def]
+def fill_normal(state, out):
     """Fill `out` with independent standard normals (the ziggurat of Marsaglia and Tsang 2000)."""
     for i in range(out.size):
         bits = next_bits(state)
@@ -93,7 +93,7 @@ def fill_normal(state, out):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _normal_tail(state):  # type: ignore[no-untyped-def]
+def _normal_tail(state):
     """Return a standard normal given that it exceeds the tail's beginning (Marsaglia 1964)."""
     while True:
         x = exponential(state) / _TAIL
@@ -102,7 +102,7 @@ def _normal_tail(state):  # type: ignore[no-untyped-def]
 
 
 @helper
-def fill_sphere(state, out):  # type: ignore[no-untyped-def]
+def fill_sphere(state, out):
     """Fill `out` with a uniformly distributed unit vector."""
     norm = 0.0
     while norm == 0.0:

@@ -207,7 +207,7 @@ def _combine(blocks: list[_Block], high_spins: NDArray[np.float64], log_p: NDArr
 
 
 @kernel
-def _walk(view, s, low, steps_between_resyncs, log_p):  # type: ignore[no-untyped-def]
+def _walk(view, s, low, steps_between_resyncs, log_p):
     """Write log p of the states of the first `low` spins into `log_p`, (2^low,), and return the largest finite |log p|.
 
     The low spins of `s` start at -1 and are changed in place, one flip a state in the order of the binary reflected

@@ -70,7 +70,7 @@ def test_normal_above(modules):
     normal_above = modules.conditionals.normal_above
 
     @kernel
-    def draw(bound, out, spare, rng):  # type: ignore[no-untyped-def]
+    def draw(bound, out, spare, rng):
         for k in range(out.size):
             fill_normal(rng, spare)
             out[k] = normal_above(bound, spare[0], spare, rng)

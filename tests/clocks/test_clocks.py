@@ -58,22 +58,22 @@ class Hits(NamedTuple):
 
 
 @kernel
-def fill_compiled(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
+def fill_compiled(clock, t_stop, times, sites):
     return fill(clock, t_stop, times, sites)
 
 
 @kernel
-def position_compiled(clock, t, z, w):  # type: ignore[no-untyped-def]
+def position_compiled(clock, t, z, w):
     position(clock, t, z, w)
 
 
 @kernel
-def shift_compiled(clock, elapsed):  # type: ignore[no-untyped-def]
+def shift_compiled(clock, elapsed):
     shift(clock, elapsed)
 
 
 @kernel
-def count_hits(clock, duration, rounds, times, sites, hits, sites_hit):  # type: ignore[no-untyped-def]
+def count_hits(clock, duration, rounds, times, sites, hits, sites_hit):
     """Run for `rounds` times `duration`, with the origin of time moved after each, and count the hits of each."""
     for k in range(rounds):
         reached = False

@@ -15,7 +15,7 @@ BUNCHED = st.lists(st.sampled_from([-1.0, np.nextafter(-1.0, 0), -0.0, 0.0, 1e-3
 
 
 @kernel
-def sort_compiled(keys, order, buckets):  # type: ignore[no-untyped-def]
+def sort_compiled(keys, order, buckets):
     sort_order(keys, order, buckets)
 
 

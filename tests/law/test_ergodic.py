@@ -198,7 +198,7 @@ def assert_not_ergodic(problem: Problem, sampler: Sampler) -> None:
 
 # Not the package's own decorator: its disk cache is for the package's sources, and tests must see every edit.
 @njit(error_model="numpy")
-def compiled_fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
+def compiled_fill(clock, t_stop, times, sites):
     return fill(clock, t_stop, times, sites)
 
 

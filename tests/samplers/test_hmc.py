@@ -29,7 +29,7 @@ every_augmentation = pytest.mark.parametrize("augmentation", CLOCKS)
 
 
 @kernel
-def follow(clock, toll, view, s, t_stop, times, sites, passed, buffer_t, buffer_i):  # type: ignore[no-untyped-def]
+def follow(clock, toll, view, s, t_stop, times, sites, passed, buffer_t, buffer_i):
     """Run until t_stop or until the outputs are full; write all hits and whether they passed, and return how many."""
     purse = 0.0
     n = 0
@@ -47,12 +47,12 @@ def follow(clock, toll, view, s, t_stop, times, sites, passed, buffer_t, buffer_
 
 
 @kernel
-def start_fields(view, s):  # type: ignore[no-untyped-def]
+def start_fields(view, s):
     resync(view, s)
 
 
 @kernel
-def where(clock, t, z, w):  # type: ignore[no-untyped-def]
+def where(clock, t, z, w):
     position(clock, t, z, w)
 
 

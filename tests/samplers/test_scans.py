@@ -22,12 +22,12 @@ N = 400_000
 
 
 @kernel
-def hits(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
+def hits(clock, t_stop, times, sites):
     return fill(clock, t_stop, times, sites)
 
 
 @kernel
-def decide(toll, cost, passed):  # type: ignore[no-untyped-def]
+def decide(toll, cost, passed):
     for k in range(passed.size):
         passed[k], _ = pay(toll, 0.0, cost, 0)
 

@@ -328,7 +328,7 @@ def test_large_curie_weiss_obeys_mean_field() -> None:
         (lambda: curie_weiss(1, 0.3), ValueError, "d is 1"),
     ],
 )
-def test_bad_input_is_named(call, error, message) -> None:  # type: ignore[no-untyped-def]
+def test_bad_input_is_named(call, error, message) -> None:
     """Catches an argument that is quietly accepted and gives the answer of another model."""
     with pytest.raises(error, match=message):
         call()

@@ -18,7 +18,7 @@ N = 400_000
 
 
 @kernel
-def pay_again_and_again(toll, costs, passed, left):  # type: ignore[no-untyped-def]
+def pay_again_and_again(toll, costs, passed, left):
     """Pay row after row of `costs`; write what passed, shape (n, k), and the purse after each row, shape (n,)."""
     purse = toll.purse[0]
     for n in range(costs.shape[0]):

@@ -18,7 +18,7 @@ _ARCTAN = tuple(
 
 
 @helper
-def fill_angles(x, y, out):  # type: ignore[no-untyped-def]
+def fill_angles(x, y, out):
     """Write the angle of each point (x, y), y >= 0, into `out`: between 0 and pi, and 0 for the origin.
 
     With u = (y - |x|) / (y + |x|) the angle of (|x|, y) is pi/4 + arctan u. Plain arithmetic that can be vectorised.

@@ -6,14 +6,14 @@ from bouncy._compile import helper
 
 
 @helper
-def arrange(queue, due):  # type: ignore[no-untyped-def]
+def arrange(queue, due):
     """Bring the sites in `queue` into heap order: none is due before the one above it. O(d)."""
     for k in range(queue.size // 2 - 1, -1, -1):
         sift_down(queue, due, k)
 
 
 @helper
-def sift_down(queue, due, k):  # type: ignore[no-untyped-def]
+def sift_down(queue, due, k):
     """Move the site at place k down until no site below it is due earlier. O(log d)."""
     n = queue.size
     site = queue[k]

@@ -8,7 +8,7 @@ from bouncy._compile import helper
 
 
 @helper
-def sort_order(keys, order, buckets):  # type: ignore[no-untyped-def]
+def sort_order(keys, order, buckets):
     """Write into `order` the indices that sort `keys`, all in [-1, 1].
 
     A counting sort into as many buckets as keys, then one insertion pass: O(n) for keys that are not bunched.

@@ -74,12 +74,12 @@ def mean_speed(d: int) -> float:
 
 
 @generic
-def restart(clock):  # type: ignore[no-untyped-def]
+def restart(clock):
     """Draw the state, for a particle (z, w), from its stationary law and set the time to 0."""
 
 
 @generic
-def fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
+def fill(clock, t_stop, times, sites):
     """Write the next hits up to t_stop into `times` and `sites`; return how many, and whether t_stop is reached.
 
     When it is called, the tolls of all hits handed over before have been paid: a clock whose hits depend on them hands
@@ -89,12 +89,12 @@ def fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
 
 
 @generic
-def shift(clock, elapsed):  # type: ignore[no-untyped-def]
+def shift(clock, elapsed):
     """Move the origin of time forward, so that times stay small and keep all their digits."""
 
 
 @generic
-def position(clock, t, z, w):  # type: ignore[no-untyped-def]
+def position(clock, t, z, w):
     """Write the distance to each wall and the speed away from it at time t into `z` and `w`.
 
     The time must lie between the last hit or `t_stop` given to `fill` and the next event. A clock without a particle
@@ -103,5 +103,5 @@ def position(clock, t, z, w):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _restart(clock):  # type: ignore[no-untyped-def]
+def _restart(clock):
     restart(clock)

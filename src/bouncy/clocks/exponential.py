@@ -99,7 +99,7 @@ EXPONENTIAL = Clock(
 
 
 @helper
-def _compress(chosen, n, out):  # type: ignore[no-untyped-def]
+def _compress(chosen, n, out):
     """Write the indices i < n where `chosen[i]` is 1 into `out` and return how many there are."""
     found = np.uint32(0)
     for i in range(n):
@@ -109,7 +109,7 @@ def _compress(chosen, n, out):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _total(w):  # type: ignore[no-untyped-def]
+def _total(w):
     """Return the sum of w, in four parts that do not wait for one another."""
     a = b = c = e = 0.0
     whole = w.size // 4 * 4
@@ -124,14 +124,14 @@ def _total(w):  # type: ignore[no-untyped-def]
 
 
 @implements(restart, ExponentialBilliard)
-def _restart(clock):  # type: ignore[no-untyped-def]
+def _restart(clock):
     for i in range(clock.z.size):
         clock.z[i] = exponential(clock.rng)
     _new_velocity(clock, 0.0)
 
 
 @helper
-def _new_velocity(clock, t):  # type: ignore[no-untyped-def]
+def _new_velocity(clock, t):
     """Draw w, the next refreshment and a budget at time t, where z holds all distances."""
     leg = clock.leg
     fill_sphere(clock.rng, clock.w)
@@ -142,7 +142,7 @@ def _new_velocity(clock, t):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _open_window(clock, t):  # type: ignore[no-untyped-def]
+def _open_window(clock, t):
     """Choose the sites near their walls at time t, where z and w hold all distances and speeds, and start a leg."""
     leg, count = clock.leg, clock.count
     z, w = clock.z, clock.w
@@ -169,7 +169,7 @@ def _open_window(clock, t):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _start_leg(clock, t, kick):  # type: ignore[no-untyped-def]
+def _start_leg(clock, t, kick):
     """Move the sites near their walls to time t, add `kick` to their speeds, and list those that hit soon."""
     leg, count = clock.leg, clock.count
     near_z, near_w, selected = clock.near_z, clock.near_w, clock.selected
@@ -197,7 +197,7 @@ def _start_leg(clock, t, kick):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _sort_due(clock, n, horizon):  # type: ignore[no-untyped-def]
+def _sort_due(clock, n, horizon):
     """Write the n selected sites into `due` in the order of their times."""
     due, due_time, selected = clock.due, clock.due_time, clock.selected
     if n <= 12:
@@ -225,7 +225,7 @@ def _sort_due(clock, n, horizon):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _bounce(clock, t):  # type: ignore[no-untyped-def]
+def _bounce(clock, t):
     leg = clock.leg
     kick = -2.0 * leg[SLOPE] / clock.z.size
     leg[SLOPE] = -leg[SLOPE]
@@ -240,7 +240,7 @@ def _bounce(clock, t):  # type: ignore[no-untyped-def]
 
 
 @implements(fill, ExponentialBilliard)
-def _fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
+def _fill(clock, t_stop, times, sites):
     leg, count = clock.leg, clock.count
     near, near_z, near_w, due, due_time = clock.near, clock.near_z, clock.near_w, clock.due, clock.due_time
     capacity = times.size
@@ -288,7 +288,7 @@ def _fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
 
 
 @implements(shift, ExponentialBilliard)
-def _shift(clock, elapsed):  # type: ignore[no-untyped-def]
+def _shift(clock, elapsed):
     leg = clock.leg
     leg[T_LEG] -= elapsed
     leg[T_KNOWN] -= elapsed
@@ -299,7 +299,7 @@ def _shift(clock, elapsed):  # type: ignore[no-untyped-def]
 
 
 @implements(position, ExponentialBilliard)
-def _position(clock, t, z, w):  # type: ignore[no-untyped-def]
+def _position(clock, t, z, w):
     leg = clock.leg
     dt = t - leg[T_LEG]
     lag = leg[LAG] + leg[DRIFT] * dt

@@ -89,7 +89,7 @@ GAUSSIAN = Clock(
 
 
 @helper
-def _derive_plane(clock, t, z, w):  # type: ignore[no-untyped-def]
+def _derive_plane(clock, t, z, w):
     """Find the plane of (z, w), sort its lines, and start a leg at time t. Overwrites z."""
     d = z.size
     leg = clock.leg
@@ -130,13 +130,13 @@ def _derive_plane(clock, t, z, w):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _schedule_refreshment(clock, t):  # type: ignore[no-untyped-def]
+def _schedule_refreshment(clock, t):
     rate = clock.leg[REFRESH_RATE]
     clock.leg[T_REFRESH] = t + exponential(clock.rng) / rate if rate > 0.0 else inf
 
 
 @implements(restart, GaussianBilliard)
-def _restart(clock):  # type: ignore[no-untyped-def]
+def _restart(clock):
     z, w = clock.scratch[0], clock.scratch[1]
     fill_normal(clock.rng, z)
     for i in range(z.size):
@@ -148,7 +148,7 @@ def _restart(clock):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _refresh(clock, t):  # type: ignore[no-untyped-def]
+def _refresh(clock, t):
     z, w = clock.scratch[0], clock.scratch[1]
     position(clock, t, z, w)
     fill_sphere(clock.rng, w)
@@ -158,7 +158,7 @@ def _refresh(clock, t):  # type: ignore[no-untyped-def]
 
 
 @implements(fill, GaussianBilliard)
-def _fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
+def _fill(clock, t_stop, times, sites):
     leg = clock.leg
     n = 0
     while True:
@@ -170,7 +170,7 @@ def _fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _fill_in_plane(clock, t_end, times, sites, n):  # type: ignore[no-untyped-def]
+def _fill_in_plane(clock, t_end, times, sites, n):
     """Write the hits up to t_end from index n on and return how many the buffers hold then. No refreshment is due."""
     leg, count = clock.leg, clock.count
     site, V, P = clock.site, clock.V, clock.P
@@ -222,14 +222,14 @@ def _fill_in_plane(clock, t_end, times, sites, n):  # type: ignore[no-untyped-de
 
 
 @implements(shift, GaussianBilliard)
-def _shift(clock, elapsed):  # type: ignore[no-untyped-def]
+def _shift(clock, elapsed):
     clock.leg[T_START] -= elapsed
     clock.leg[T_REFRESH] -= elapsed
     clock.leg[T_LAST] -= elapsed
 
 
 @implements(position, GaussianBilliard)
-def _position(clock, t, z, w):  # type: ignore[no-untyped-def]
+def _position(clock, t, z, w):
     leg = clock.leg
     x = leg[X_START] + (t - leg[T_START])
     for k in range(z.size):

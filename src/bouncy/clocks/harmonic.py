@@ -64,7 +64,7 @@ HARMONIC = Clock(family="trajectory", name="gaussian", allocate=_allocate, hit_r
 
 
 @implements(restart, Oscillators)
-def _restart(clock):  # type: ignore[no-untyped-def]
+def _restart(clock):
     z = clock.scratch[0]
     fill_normal(clock.rng, z)
     for i in range(z.size):
@@ -73,14 +73,14 @@ def _restart(clock):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _set_off(clock, t):  # type: ignore[no-untyped-def]
+def _set_off(clock, t):
     """Start a trajectory at time t from the distances in `scratch[0]` with new velocities."""
     fill_normal(clock.rng, clock.scratch[1])
     launch(clock, t)
 
 
 @helper
-def launch(clock, t):  # type: ignore[no-untyped-def]
+def launch(clock, t):
     """Start a trajectory at time t from the distances in `scratch[0]` with the velocities in `scratch[1]`."""
     z, w, phase = clock.scratch[0], clock.scratch[1], clock.scratch[2]
     energy, cosine, sine = clock.energy, clock.cosine, clock.sine
@@ -103,7 +103,7 @@ def launch(clock, t):  # type: ignore[no-untyped-def]
 
 
 @implements(fill, Oscillators)
-def _fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
+def _fill(clock, t_stop, times, sites):
     leg, count, phase, site = clock.leg, clock.count, clock.phase, clock.site
     d, capacity = phase.size, times.size
     n = 0
@@ -134,13 +134,13 @@ def _fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
 
 
 @implements(shift, Oscillators)
-def _shift(clock, elapsed):  # type: ignore[no-untyped-def]
+def _shift(clock, elapsed):
     clock.leg[T_TURN] -= elapsed
     clock.leg[T_REFRESH] -= elapsed
 
 
 @helper
-def _distances(clock, t, z):  # type: ignore[no-untyped-def]
+def _distances(clock, t, z):
     """Write the distances at time t: A |sin(t - phase)|, whichever turn it is."""
     angle = t - clock.leg[T_TURN]
     c, s = cos(angle), sin(angle)
@@ -149,7 +149,7 @@ def _distances(clock, t, z):  # type: ignore[no-untyped-def]
 
 
 @implements(position, Oscillators)
-def _position(clock, t, z, w):  # type: ignore[no-untyped-def]
+def _position(clock, t, z, w):
     _distances(clock, t, z)
     angle = t - clock.leg[T_TURN]
     c, s = cos(angle), sin(angle)

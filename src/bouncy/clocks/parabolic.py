@@ -68,7 +68,7 @@ PARABOLIC = Clock(
 
 
 @implements(restart, Balls)
-def _restart(clock):  # type: ignore[no-untyped-def]
+def _restart(clock):
     z = clock.scratch[0]
     for i in range(z.size):
         z[i] = exponential(clock.rng)
@@ -76,14 +76,14 @@ def _restart(clock):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _set_off(clock, t):  # type: ignore[no-untyped-def]
+def _set_off(clock, t):
     """Start a trajectory at time t from the distances in `scratch[0]` with new velocities."""
     fill_normal(clock.rng, clock.scratch[1])
     launch(clock, t)
 
 
 @helper
-def launch(clock, t):  # type: ignore[no-untyped-def]
+def launch(clock, t):
     """Start a trajectory at time t from the distances in `scratch[0]` with the velocities in `scratch[1]`."""
     z, w = clock.scratch[0], clock.scratch[1]
     for i in range(z.size):
@@ -98,7 +98,7 @@ def launch(clock, t):  # type: ignore[no-untyped-def]
 
 
 @implements(fill, Balls)
-def _fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
+def _fill(clock, t_stop, times, sites):
     leg, count, due, queue = clock.leg, clock.count, clock.due, clock.queue
     while True:
         if count[AT_WALL] == 1:
@@ -122,14 +122,14 @@ def _fill(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
 
 
 @implements(shift, Balls)
-def _shift(clock, elapsed):  # type: ignore[no-untyped-def]
+def _shift(clock, elapsed):
     for i in range(clock.due.size):
         clock.due[i] -= elapsed
     clock.leg[T_REFRESH] -= elapsed
 
 
 @implements(position, Balls)
-def _position(clock, t, z, w):  # type: ignore[no-untyped-def]
+def _position(clock, t, z, w):
     for i in range(z.size):
         # The path is the mirror image, in time, of a throw at the moment when the site is due.
         left = clock.due[i] - t

@@ -57,18 +57,18 @@ RANDOM = Clock(
 
 
 @implements(restart, SystematicScan)
-def _restart_in_turn(clock):  # type: ignore[no-untyped-def]
+def _restart_in_turn(clock):
     clock.now[0] = 0.0
     clock.count[NEXT] = 0
 
 
 @implements(restart, RandomScan)
-def _restart_at_random(clock):  # type: ignore[no-untyped-def]
+def _restart_at_random(clock):
     clock.now[0] = exponential(clock.rng) / clock.count[DIMENSION]
 
 
 @implements(fill, SystematicScan)
-def _fill_in_turn(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
+def _fill_in_turn(clock, t_stop, times, sites):
     d, k, begin = clock.count[DIMENSION], clock.count[NEXT], clock.now[0]
     spacing = 1.0 / d
     n = 0
@@ -91,7 +91,7 @@ def _fill_in_turn(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
 
 
 @implements(fill, RandomScan)
-def _fill_at_random(clock, t_stop, times, sites):  # type: ignore[no-untyped-def]
+def _fill_at_random(clock, t_stop, times, sites):
     d = np.uint64(clock.count[DIMENSION])
     spacing = 1.0 / clock.count[DIMENSION]
     t = clock.now[0]
@@ -109,13 +109,13 @@ def _fill_at_random(clock, t_stop, times, sites):  # type: ignore[no-untyped-def
 
 @implements(shift, RandomScan)
 @implements(shift, SystematicScan)
-def _shift(clock, elapsed):  # type: ignore[no-untyped-def]
+def _shift(clock, elapsed):
     clock.now[0] -= elapsed
 
 
 @implements(position, RandomScan)
 @implements(position, SystematicScan)
-def _position(clock, t, z, w):  # type: ignore[no-untyped-def]
+def _position(clock, t, z, w):
     for i in range(z.size):
         z[i] = nan
         w[i] = nan

@@ -221,7 +221,7 @@ class PublishedHMC(Published):
 
 
 @helper
-def _add_state(record, s, weight):  # type: ignore[no-untyped-def]
+def _add_state(record, s, weight):
     """Add a state to the sums with a weight, O(d^2)."""
     for i in range(s.size):
         weighted, row = weight * s[i], record.pairs[i]
@@ -232,7 +232,7 @@ def _add_state(record, s, weight):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def advance_bps(particle, record, events):  # type: ignore[no-untyped-def]
+def advance_bps(particle, record, events):
     """Move the particle in place through a number of walls. O(d) per event, O(d^2) more per accepted flip."""
     now = particle.now
     hits = 0
@@ -250,7 +250,7 @@ def advance_bps(particle, record, events):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _meet_wall(particle, record, i):  # type: ignore[no-untyped-def]
+def _meet_wall(particle, record, i):
     """Record the state that ends and flip site i, if the budget pays for it; else invert v_i."""
     s, v, now, sums = particle.s, particle.v, particle.now, record.sums
     particle.y[i] = 0.0
@@ -264,7 +264,7 @@ def _meet_wall(particle, record, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def advance_hmc(particle, schedule, record, events):  # type: ignore[no-untyped-def]
+def advance_hmc(particle, schedule, record, events):
     """Move the particle in place through a number of walls. O(d) per hit, O(d^2) per trajectory.
 
     Within a trajectory only s, the speeds at the walls and the time are kept up to date; y is found at its end.
@@ -288,7 +288,7 @@ def advance_hmc(particle, schedule, record, events):  # type: ignore[no-untyped-
 
 
 @helper
-def _pay_by_speed(particle, schedule, record, i):  # type: ignore[no-untyped-def]
+def _pay_by_speed(particle, schedule, record, i):
     """Flip site i if it is fast enough at its wall, and pay for it."""
     s = particle.s
     crosses, schedule.speed[i] = literal_hmc.pay(schedule.speed[i], flip_cost(particle.M, particle.r, s, i))
@@ -298,7 +298,7 @@ def _pay_by_speed(particle, schedule, record, i):  # type: ignore[no-untyped-def
 
 
 @helper
-def _go_on(place, d):  # type: ignore[no-untyped-def]
+def _go_on(place, d):
     """Go to the next wall; after all d of them the order begins anew, pi later."""
     place[NEXT] += 1
     if place[NEXT] == d:
@@ -307,7 +307,7 @@ def _go_on(place, d):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _plan(particle, schedule):  # type: ignore[no-untyped-def]
+def _plan(particle, schedule):
     """Find the first hits of a trajectory from its start y and v, the speeds there, |(y_i, v_i)|, and their order."""
     y, v, s, first = particle.y, particle.v, particle.s, schedule.first
     for i in range(y.size):
@@ -320,7 +320,7 @@ def _plan(particle, schedule):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _end_trajectory(particle, schedule):  # type: ignore[no-untyped-def]
+def _end_trajectory(particle, schedule):
     """Move y to the end of the trajectory and the time to the end of the next one.
 
     A site that left its wall a time t ago at speed u is at distance u sin t. One that has not met it yet moves as if

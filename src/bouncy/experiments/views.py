@@ -241,7 +241,7 @@ class _OurWalker:
 
 
 @kernel
-def _run_to_flips(clock, toll, target, s, times, sites, sweep_time, most_sweeps, flips):  # type: ignore[no-untyped-def]
+def _run_to_flips(clock, toll, target, s, times, sites, sweep_time, most_sweeps, flips):
     """Run until `flips`, (n,), is filled with the times of accepted flips, and return how many there are.
 
     Everything but the numbers is changed in place; `times` and `sites` are a buffer for hits. The chain is left in the

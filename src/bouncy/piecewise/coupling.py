@@ -49,27 +49,27 @@ def as_coupling(A: Matrix) -> Dense | Sparse:
 
 
 @generic
-def diagonal(coupling, i):  # type: ignore[no-untyped-def]
+def diagonal(coupling, i):
     """Return A_ii."""
 
 
 @generic
-def add_columns(coupling, i, alpha, f, beta, q):  # type: ignore[no-untyped-def]
+def add_columns(coupling, i, alpha, f, beta, q):
     """Add alpha A[:, i] to `f` and beta A[:, i] to `q`, in place."""
 
 
 @generic
-def multiply(coupling, u, out):  # type: ignore[no-untyped-def]
+def multiply(coupling, u, out):
     """Write A u into `out`."""
 
 
 @implements(diagonal, Dense)
-def _diagonal(coupling, i):  # type: ignore[no-untyped-def]
+def _diagonal(coupling, i):
     return coupling.A[i, i]
 
 
 @implements(add_columns, Dense)
-def _add_columns(coupling, i, alpha, f, beta, q):  # type: ignore[no-untyped-def]
+def _add_columns(coupling, i, alpha, f, beta, q):
     row = coupling.A[i]
     for j in range(f.size):
         f[j] += alpha * row[j]
@@ -77,7 +77,7 @@ def _add_columns(coupling, i, alpha, f, beta, q):  # type: ignore[no-untyped-def
 
 
 @implements(multiply, Dense)
-def _multiply(coupling, u, out):  # type: ignore[no-untyped-def]
+def _multiply(coupling, u, out):
     # Rows are added up, four at a time, instead of multiplied with u: such a loop can be vectorised as it stands, and
     # rows whose u is zero (variables that are not in the model) are passed over.
     A = coupling.A
@@ -96,7 +96,7 @@ def _multiply(coupling, u, out):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _next_row(u, k):  # type: ignore[no-untyped-def]
+def _next_row(u, k):
     """Return where to go on looking, and the first row from k on with its factor; row 0 with zero beyond the last."""
     while k < u.size and u[k] == 0.0:
         k += 1
@@ -104,12 +104,12 @@ def _next_row(u, k):  # type: ignore[no-untyped-def]
 
 
 @implements(diagonal, Sparse)
-def _sparse_diagonal(coupling, i):  # type: ignore[no-untyped-def]
+def _sparse_diagonal(coupling, i):
     return coupling.diagonal[i]
 
 
 @implements(add_columns, Sparse)
-def _add_sparse_columns(coupling, i, alpha, f, beta, q):  # type: ignore[no-untyped-def]
+def _add_sparse_columns(coupling, i, alpha, f, beta, q):
     for k in range(coupling.indptr[i], coupling.indptr[i + 1]):
         j = np.uint32(coupling.indices[np.uint64(k)])
         f[j] += alpha * coupling.data[np.uint64(k)]
@@ -117,7 +117,7 @@ def _add_sparse_columns(coupling, i, alpha, f, beta, q):  # type: ignore[no-unty
 
 
 @implements(multiply, Sparse)
-def _multiply_sparse(coupling, u, out):  # type: ignore[no-untyped-def]
+def _multiply_sparse(coupling, u, out):
     for i in range(u.size):
         total = 0.0
         for k in range(coupling.indptr[i], coupling.indptr[i + 1]):

@@ -13,7 +13,7 @@ from bouncy._compile import helper
 
 
 @helper
-def climbed(b, c, t):  # type: ignore[no-untyped-def]
+def climbed(b, c, t):
     """Return the integral of [b + c x]_+ over 0 <= x <= t, for t >= 0."""
     end = b + c * t
     if b >= 0.0:
@@ -26,7 +26,7 @@ def climbed(b, c, t):  # type: ignore[no-untyped-def]
 
 
 @helper
-def time_to_spend(b, c, budget):  # type: ignore[no-untyped-def]
+def time_to_spend(b, c, budget):
     """Return the t at which `climbed(b, c, t)` reaches the budget; inf where it never does.
 
     The root of b t + c t^2/2 = E is taken as 2E / (b + sqrt(b^2 + 2cE)), in which nothing cancels; with r^2 = 2|c|E,

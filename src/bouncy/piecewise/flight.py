@@ -100,7 +100,7 @@ def new_flight(
 
 
 @implements(settle, Flight)
-def _settle(flight, view):  # type: ignore[no-untyped-def]
+def _settle(flight, view):
     leg = flight.leg
     for i in range(flight.y.size):
         _enter(flight, view, i, flight.row[i])
@@ -114,7 +114,7 @@ def _settle(flight, view):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _enter(flight, view, i, row):  # type: ignore[no-untyped-def]
+def _enter(flight, view, i, row):
     """Copy what coordinate i needs to know of its cell."""
     flight.row[i] = row
     flight.slope[i] = view.slope[row]
@@ -126,7 +126,7 @@ def _enter(flight, view, i, row):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _start_leg(flight, view):  # type: ignore[no-untyped-def]
+def _start_leg(flight, view):
     """Begin a leg at y, where v may be new and F is known up to the rounding of many legs."""
     y, v, p, u, F, leg = flight.y, flight.v, flight.p, flight.u, flight.F, flight.leg
     if leg[STALE] > _STALE_LEGS:
@@ -151,7 +151,7 @@ def _start_leg(flight, view):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _open_window(flight):  # type: ignore[no-untyped-def]
+def _open_window(flight):
     """List the coordinates that meet a wall soon."""
     leg, near, due = flight.leg, flight.near, flight.due
     y, v, hit = flight.y, flight.v, flight.scratch
@@ -174,7 +174,7 @@ def _open_window(flight):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _next_wall(flight):  # type: ignore[no-untyped-def]
+def _next_wall(flight):
     """Return the place in the list of the coordinate that is due first, and when; -1 and inf where there is none."""
     place, time = -1, inf
     for k in range(flight.count[N_NEAR]):
@@ -184,7 +184,7 @@ def _next_wall(flight):  # type: ignore[no-untyped-def]
 
 
 @implements(sweep, Flight)
-def _sweep(flight, view, recorder, sweep_time):  # type: ignore[no-untyped-def]
+def _sweep(flight, view, recorder, sweep_time):
     leg, events = flight.leg, recorder.open_events
     remaining = sweep_time
     begin_sweep(recorder, flight.p, flight.slope)
@@ -221,14 +221,14 @@ def _sweep(flight, view, recorder, sweep_time):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _pass_time(leg, b, c, t):  # type: ignore[no-untyped-def]
+def _pass_time(leg, b, c, t):
     """Let the time be t, and pay for what was climbed."""
     leg[BUDGET] = max(leg[BUDGET] - climbed(b, c, t - leg[T]), 0.0)
     leg[T] = t
 
 
 @helper
-def _meet_wall(flight, view, recorder, place, t):  # type: ignore[no-untyped-def]
+def _meet_wall(flight, view, recorder, place, t):
     """Let the coordinate at a place of the list cross its wall, or turn it back; return 1 or 0."""
     leg = flight.leg
     i = flight.near[place]
@@ -276,7 +276,7 @@ def _meet_wall(flight, view, recorder, place, t):  # type: ignore[no-untyped-def
 
 
 @helper
-def _reschedule(flight, place, i):  # type: ignore[no-untyped-def]
+def _reschedule(flight, place, i):
     """Write when coordinate i, which has just met a wall, meets the next one."""
     ahead = flight.upper[i] if flight.v[i] > 0.0 else flight.lower[i]
     hit = (ahead - flight.y[i]) / flight.v[i]
@@ -289,7 +289,7 @@ def _reschedule(flight, place, i):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _finish_leg(flight, recorder, t):  # type: ignore[no-untyped-def]
+def _finish_leg(flight, recorder, t):
     """Account for all paths up to time t, and move y, p and F there."""
     y, v, p, u = flight.y, flight.v, flight.p, flight.u
     products_leg(recorder.products, p, u, t)
@@ -302,7 +302,7 @@ def _finish_leg(flight, recorder, t):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _reflect(flight):  # type: ignore[no-untyped-def]
+def _reflect(flight):
     """Reflect the velocity off the gradient at y: v -= 2 (v.g) g / |g|^2."""
     y, v, g = flight.y, flight.v, flight.scratch
     along = square = 0.0
@@ -322,7 +322,7 @@ def _reflect(flight):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _energy(flight, view):  # type: ignore[no-untyped-def]
+def _energy(flight, view):
     """Return U at the beginning of the leg: x.(f - b)/2 + sum of phi."""
     total = 0.0
     for i in range(flight.y.size):

@@ -54,7 +54,7 @@ def all_products(d: int, slots: int) -> AllProducts:
 
 
 @generic
-def products_wall(products, p, u, i, t, p_new, u_new):  # type: ignore[no-untyped-def]
+def products_wall(products, p, u, i, t, p_new, u_new):
     """Account for the path of i, which changes at leg time t from p[i] + u[i] t to p_new + u_new t.
 
     p and u, (d,), are those of all coordinates before the change.
@@ -62,62 +62,62 @@ def products_wall(products, p, u, i, t, p_new, u_new):  # type: ignore[no-untype
 
 
 @generic
-def products_leg(products, p, u, t):  # type: ignore[no-untyped-def]
+def products_leg(products, p, u, t):
     """Account for a leg that ends at leg time t; the next one begins there."""
 
 
 @generic
-def products_point(products, x, weight):  # type: ignore[no-untyped-def]
+def products_point(products, x, weight):
     """Account for a state x, (d,), that stands for some time."""
 
 
 @generic
-def products_write(products, slot):  # type: ignore[no-untyped-def]
+def products_write(products, slot):
     """Write the sums of the open batch into a slot."""
 
 
 @generic
-def products_clear(products):  # type: ignore[no-untyped-def]
+def products_clear(products):
     """Begin a new batch."""
 
 
 @generic
-def products_merge(products, n):  # type: ignore[no-untyped-def]
+def products_merge(products, n):
     """Add up the first n batches two by two."""
 
 
 @implements(products_wall, NoProducts)
-def _no_wall(products, p, u, i, t, p_new, u_new):  # type: ignore[no-untyped-def]
+def _no_wall(products, p, u, i, t, p_new, u_new):
     pass
 
 
 @implements(products_leg, NoProducts)
-def _no_leg(products, p, u, t):  # type: ignore[no-untyped-def]
+def _no_leg(products, p, u, t):
     pass
 
 
 @implements(products_point, NoProducts)
-def _no_point(products, x, weight):  # type: ignore[no-untyped-def]
+def _no_point(products, x, weight):
     pass
 
 
 @implements(products_write, NoProducts)
-def _no_write(products, slot):  # type: ignore[no-untyped-def]
+def _no_write(products, slot):
     pass
 
 
 @implements(products_clear, NoProducts)
-def _no_clear(products):  # type: ignore[no-untyped-def]
+def _no_clear(products):
     pass
 
 
 @implements(products_merge, NoProducts)
-def _no_merge(products, n):  # type: ignore[no-untyped-def]
+def _no_merge(products, n):
     pass
 
 
 @helper
-def _integrals(products, p, u, j, t):  # type: ignore[no-untyped-def]
+def _integrals(products, p, u, j, t):
     """Return the integrals of x_j and t x_j from the beginning of the leg to t."""
     s = products.since[j]
     half = 0.5 * (t * t - s * s)
@@ -127,7 +127,7 @@ def _integrals(products, p, u, j, t):  # type: ignore[no-untyped-def]
 
 
 @implements(products_wall, AllProducts)
-def _wall(products, p, u, i, t, p_new, u_new):  # type: ignore[no-untyped-def]
+def _wall(products, p, u, i, t, p_new, u_new):
     dp, du = p[i] - p_new, u[i] - u_new
     row = products.open[i]
     for j in range(p.size):
@@ -140,7 +140,7 @@ def _wall(products, p, u, i, t, p_new, u_new):  # type: ignore[no-untyped-def]
 
 
 @implements(products_leg, AllProducts)
-def _leg(products, p, u, t):  # type: ignore[no-untyped-def]
+def _leg(products, p, u, t):
     X, T = products.now[0], products.now[1]
     for j in range(p.size):
         X[j], T[j] = _integrals(products, p, u, j, t)
@@ -154,14 +154,14 @@ def _leg(products, p, u, t):  # type: ignore[no-untyped-def]
 
 
 @implements(products_point, AllProducts)
-def _point(products, x, weight):  # type: ignore[no-untyped-def]
+def _point(products, x, weight):
     for i in range(x.size):
         for j in range(x.size):
             products.open[i, j] += weight * x[i] * x[j]
 
 
 @implements(products_write, AllProducts)
-def _write(products, slot):  # type: ignore[no-untyped-def]
+def _write(products, slot):
     d = products.open.shape[0]
     for i in range(d):
         for j in range(d):
@@ -169,12 +169,12 @@ def _write(products, slot):  # type: ignore[no-untyped-def]
 
 
 @implements(products_clear, AllProducts)
-def _clear(products):  # type: ignore[no-untyped-def]
+def _clear(products):
     for i in range(products.open.shape[0]):
         for j in range(products.open.shape[0]):
             products.open[i, j] = 0.0
 
 
 @implements(products_merge, AllProducts)
-def _merge(products, n):  # type: ignore[no-untyped-def]
+def _merge(products, n):
     merge(products.closed, n)

@@ -96,7 +96,7 @@ def new_path_recorder(
 
 
 @helper
-def begin_sweep(recorder, x, slope):  # type: ignore[no-untyped-def]
+def begin_sweep(recorder, x, slope):
     """Note where each coordinate is; `slope`, (d,), is zero where its value stands for a whole cell."""
     recorder.clock[0] = 0.0
     for i in range(x.size):
@@ -106,7 +106,7 @@ def begin_sweep(recorder, x, slope):  # type: ignore[no-untyped-def]
 
 
 @helper
-def record_leg(recorder, p, u, t):  # type: ignore[no-untyped-def]
+def record_leg(recorder, p, u, t):
     """Account for a leg of all coordinates, x = p + u t, that ends at leg time t; the next one begins there."""
     for i in range(p.size):
         _integrate(recorder, i, p[i], u[i], t)
@@ -119,7 +119,7 @@ def record_leg(recorder, p, u, t):  # type: ignore[no-untyped-def]
 
 
 @helper
-def record_wall(recorder, i, p, u, t):  # type: ignore[no-untyped-def]
+def record_wall(recorder, i, p, u, t):
     """Account for the path x = p + u t of coordinate i, which changes at leg time t."""
     _integrate(recorder, i, p, u, t)
     recorder.since[i] = t
@@ -129,7 +129,7 @@ def record_wall(recorder, i, p, u, t):  # type: ignore[no-untyped-def]
 
 
 @helper
-def record_crossing(recorder, i, row, x, slope, t):  # type: ignore[no-untyped-def]
+def record_crossing(recorder, i, row, x, slope, t):
     """Account for coordinate i, which at leg time t leaves the cell `row` for one of this slope, with the value x."""
     recorder.flips[i] += 1
     now = recorder.clock[0] + t
@@ -140,7 +140,7 @@ def record_crossing(recorder, i, row, x, slope, t):  # type: ignore[no-untyped-d
 
 
 @helper
-def leave_cells(recorder, row):  # type: ignore[no-untyped-def]
+def leave_cells(recorder, row):
     """Account for the time in cells and bins at the end of a sweep."""
     now = recorder.clock[0]
     for i in range(row.size):
@@ -149,7 +149,7 @@ def leave_cells(recorder, row):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _integrate(recorder, i, p, u, t):  # type: ignore[no-untyped-def]
+def _integrate(recorder, i, p, u, t):
     """Add the integrals of x and x^2 since the path of coordinate i last changed."""
     dt = t - recorder.since[i]
     x0, x1 = p + u * recorder.since[i], p + u * t
@@ -158,7 +158,7 @@ def _integrate(recorder, i, p, u, t):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _enter_bin(recorder, i, x, slope, now):  # type: ignore[no-untyped-def]
+def _enter_bin(recorder, i, x, slope, now):
     """Note the bin of a value that moves; no bin ends for one that does not."""
     recorder.entered_bin[i] = now
     if slope == 0.0 or recorder.width[i] == 0.0:
@@ -170,7 +170,7 @@ def _enter_bin(recorder, i, x, slope, now):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _set_bin(recorder, i, k):  # type: ignore[no-untyped-def]
+def _set_bin(recorder, i, k):
     """Let coordinate i be in bin k, which ends k widths from the beginning; the outermost have no end."""
     low, width = recorder.low[i], recorder.width[i]
     recorder.bin_index[i] = k
@@ -179,13 +179,13 @@ def _set_bin(recorder, i, k):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _leave_bin(recorder, i, now):  # type: ignore[no-untyped-def]
+def _leave_bin(recorder, i, now):
     if recorder.bin_index[i] >= 0:
         recorder.open_bin[i, recorder.bin_index[i]] += now - recorder.entered_bin[i]
 
 
 @helper
-def _change_bins(recorder, i, p, u, t):  # type: ignore[no-untyped-def]
+def _change_bins(recorder, i, p, u, t):
     """Follow coordinate i through its bins up to leg time t, where it has left the one it was in."""
     low, width, bins = recorder.low[i], recorder.width[i], recorder.open_bin[i]
     begin, entered, k = recorder.clock[0], recorder.entered_bin[i], recorder.bin_index[i]
@@ -205,7 +205,7 @@ def _change_bins(recorder, i, p, u, t):  # type: ignore[no-untyped-def]
 
 
 @helper
-def record_point(recorder, i, row, x, weight):  # type: ignore[no-untyped-def]
+def record_point(recorder, i, row, x, weight):
     """Account for a value that moves, and that stands for some time instead of a path."""
     recorder.open_mean[i] += weight * x
     recorder.open_square[i] += weight * x * x
@@ -215,7 +215,7 @@ def record_point(recorder, i, row, x, weight):  # type: ignore[no-untyped-def]
 
 
 @helper
-def end_sweep(recorder, x, log_prob):  # type: ignore[no-untyped-def]
+def end_sweep(recorder, x, log_prob):
     """Close the batch when it is full, and take a draw when one is due; x, (d,), is where the particle is."""
     for i in range(x.size):
         recorder.extremes[0, i] = min(recorder.extremes[0, i], x[i])
@@ -237,7 +237,7 @@ def end_sweep(recorder, x, log_prob):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _write_batch(recorder):  # type: ignore[no-untyped-def]
+def _write_batch(recorder):
     """Write the sums of the open batch into the next free slot."""
     slot = recorder.tally[CLOSED]
     _copy(recorder.open_mean, recorder.mean[slot])
@@ -249,13 +249,13 @@ def _write_batch(recorder):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _copy(source, target):  # type: ignore[no-untyped-def]
+def _copy(source, target):
     for k in range(source.size):
         target[k] = source[k]
 
 
 @helper
-def close_batch(recorder):  # type: ignore[no-untyped-def]
+def close_batch(recorder):
     """Write the sums of the open batch, whatever its length, and begin a new one."""
     _write_batch(recorder)
     for i in range(recorder.open_mean.size):
@@ -276,7 +276,7 @@ def close_batch(recorder):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _merge_batches(recorder):  # type: ignore[no-untyped-def]
+def _merge_batches(recorder):
     tally = recorder.tally
     n = tally[CLOSED]
     merge(recorder.mean, n)
@@ -290,6 +290,6 @@ def _merge_batches(recorder):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def write_open_batch(recorder):  # type: ignore[no-untyped-def]
+def write_open_batch(recorder):
     """Write the sums of the open batch into the next free slot, to be read; the chain can go on as if nothing was."""
     _write_batch(recorder)

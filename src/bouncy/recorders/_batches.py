@@ -6,7 +6,7 @@ from bouncy._compile import helper
 
 
 @helper
-def merge(batches, n):  # type: ignore[no-untyped-def]
+def merge(batches, n):
     """Add rows 2k and 2k + 1 of `batches` into row k, for the first n rows."""
     for k in range(n // 2):
         for j in range(batches.shape[1]):

@@ -13,15 +13,15 @@ HITS, FLIPS, BOUNCES, REFRESHMENTS = range(4)
 
 
 @generic
-def record_flip(recorder, s, i, t):  # type: ignore[no-untyped-def]
+def record_flip(recorder, s, i, t):
     """Account for a flip of site i, t after the sweep began; s is as before the flip."""
 
 
 @generic
-def record_sweep(recorder, target, s, sweep_time):  # type: ignore[no-untyped-def]
+def record_sweep(recorder, target, s, sweep_time):
     """Account for the end of a sweep."""
 
 
 @generic
-def has_room(recorder):  # type: ignore[no-untyped-def]
+def has_room(recorder):
     """Return whether another sweep can be recorded. Where it cannot, the loop returns and the recorder is emptied."""

@@ -24,15 +24,15 @@ def new_counter() -> Counter:
 
 
 @implements(record_flip, Counter)
-def _record_flip(recorder, s, i, t):  # type: ignore[no-untyped-def]
+def _record_flip(recorder, s, i, t):
     pass
 
 
 @implements(record_sweep, Counter)
-def _record_sweep(recorder, target, s, sweep_time):  # type: ignore[no-untyped-def]
+def _record_sweep(recorder, target, s, sweep_time):
     pass
 
 
 @implements(has_room, Counter)
-def _has_room(recorder):  # type: ignore[no-untyped-def]
+def _has_room(recorder):
     return True

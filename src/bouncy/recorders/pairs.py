@@ -13,27 +13,27 @@ from bouncy.recorders._batches import merge
 
 
 @generic
-def pairs_flip(pairs, path, s, i, t):  # type: ignore[no-untyped-def]
+def pairs_flip(pairs, path, s, i, t):
     """Account for a flip of site i at time t after the batch began; s and `path` are as before the flip."""
 
 
 @generic
-def pairs_sweep(pairs, s, conditional):  # type: ignore[no-untyped-def]
+def pairs_sweep(pairs, s, conditional):
     """Add (s_i t_j + s_j t_i)/2, t the conditional means at the end of a sweep, to the open batch."""
 
 
 @generic
-def pairs_write(pairs, path, s, t, slot):  # type: ignore[no-untyped-def]
+def pairs_write(pairs, path, s, t, slot):
     """Write the sums of the open batch, of length t so far, into row `slot`."""
 
 
 @generic
-def pairs_clear(pairs):  # type: ignore[no-untyped-def]
+def pairs_clear(pairs):
     """Begin a new batch."""
 
 
 @generic
-def pairs_merge(pairs, n):  # type: ignore[no-untyped-def]
+def pairs_merge(pairs, n):
     """Add up the first n batches two by two."""
 
 
@@ -104,32 +104,32 @@ def edge_pairs(pattern: scipy.sparse.csr_array, slots: int) -> EdgePairs:
 
 
 @implements(pairs_flip, NoPairs)
-def _none_flip(pairs, path, s, i, t):  # type: ignore[no-untyped-def]
+def _none_flip(pairs, path, s, i, t):
     pass
 
 
 @implements(pairs_sweep, NoPairs)
-def _none_sweep(pairs, s, conditional):  # type: ignore[no-untyped-def]
+def _none_sweep(pairs, s, conditional):
     pass
 
 
 @implements(pairs_write, NoPairs)
-def _none_write(pairs, path, s, t, slot):  # type: ignore[no-untyped-def]
+def _none_write(pairs, path, s, t, slot):
     pass
 
 
 @implements(pairs_clear, NoPairs)
-def _none_clear(pairs):  # type: ignore[no-untyped-def]
+def _none_clear(pairs):
     pass
 
 
 @implements(pairs_merge, NoPairs)
-def _none_merge(pairs, n):  # type: ignore[no-untyped-def]
+def _none_merge(pairs, n):
     pass
 
 
 @implements(pairs_flip, AllPairs)
-def _all_flip(pairs, path, s, i, t):  # type: ignore[no-untyped-def]
+def _all_flip(pairs, path, s, i, t):
     twice = 2.0 * s[i]
     row = pairs.open_path[i]
     for j in range(s.size):
@@ -137,7 +137,7 @@ def _all_flip(pairs, path, s, i, t):  # type: ignore[no-untyped-def]
 
 
 @implements(pairs_sweep, AllPairs)
-def _all_sweep(pairs, s, conditional):  # type: ignore[no-untyped-def]
+def _all_sweep(pairs, s, conditional):
     d = s.size
     for i in range(d):
         row = pairs.open_mean[i]
@@ -147,7 +147,7 @@ def _all_sweep(pairs, s, conditional):  # type: ignore[no-untyped-def]
 
 
 @implements(pairs_write, AllPairs)
-def _all_write(pairs, path, s, t, slot):  # type: ignore[no-untyped-def]
+def _all_write(pairs, path, s, t, slot):
     d = s.size
     for i in range(d):
         for j in range(d):
@@ -157,7 +157,7 @@ def _all_write(pairs, path, s, t, slot):  # type: ignore[no-untyped-def]
 
 
 @implements(pairs_clear, AllPairs)
-def _all_clear(pairs):  # type: ignore[no-untyped-def]
+def _all_clear(pairs):
     d = pairs.open_path.shape[0]
     for i in range(d):
         for j in range(d):
@@ -166,13 +166,13 @@ def _all_clear(pairs):  # type: ignore[no-untyped-def]
 
 
 @implements(pairs_merge, AllPairs)
-def _all_merge(pairs, n):  # type: ignore[no-untyped-def]
+def _all_merge(pairs, n):
     merge(pairs.path, n)
     merge(pairs.mean, n)
 
 
 @implements(pairs_flip, EdgePairs)
-def _edge_flip(pairs, path, s, i, t):  # type: ignore[no-untyped-def]
+def _edge_flip(pairs, path, s, i, t):
     # s_i s_j is itself a variable with two values that changes sign now, so 2 s_i s_j t is its share of the integral.
     twice = 2.0 * s[i] * t
     for k in range(pairs.indptr[i], pairs.indptr[i + 1]):
@@ -180,7 +180,7 @@ def _edge_flip(pairs, path, s, i, t):  # type: ignore[no-untyped-def]
 
 
 @implements(pairs_sweep, EdgePairs)
-def _edge_sweep(pairs, s, conditional):  # type: ignore[no-untyped-def]
+def _edge_sweep(pairs, s, conditional):
     # Each edge stands twice in the pattern, once for each of its two terms.
     for i in range(s.size):
         half = 0.5 * s[i]
@@ -189,7 +189,7 @@ def _edge_sweep(pairs, s, conditional):  # type: ignore[no-untyped-def]
 
 
 @implements(pairs_write, EdgePairs)
-def _edge_write(pairs, path, s, t, slot):  # type: ignore[no-untyped-def]
+def _edge_write(pairs, path, s, t, slot):
     for i in range(s.size):
         for k in range(pairs.indptr[i], pairs.indptr[i + 1]):
             j, e = pairs.indices[k], pairs.edge[k]
@@ -198,13 +198,13 @@ def _edge_write(pairs, path, s, t, slot):  # type: ignore[no-untyped-def]
 
 
 @implements(pairs_clear, EdgePairs)
-def _edge_clear(pairs):  # type: ignore[no-untyped-def]
+def _edge_clear(pairs):
     for e in range(pairs.open_path.size):
         pairs.open_path[e] = 0.0
         pairs.open_mean[e] = 0.0
 
 
 @implements(pairs_merge, EdgePairs)
-def _edge_merge(pairs, n):  # type: ignore[no-untyped-def]
+def _edge_merge(pairs, n):
     merge(pairs.path, n)
     merge(pairs.mean, n)

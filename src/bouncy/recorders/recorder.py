@@ -74,7 +74,7 @@ def new_recorder(d: int, slots: int, thin: int, pairs: Pairs) -> Recorder:
 
 
 @implements(record_flip, Recorder)
-def _record_flip(recorder, s, i, t):  # type: ignore[no-untyped-def]
+def _record_flip(recorder, s, i, t):
     trail_flip(recorder.trail, i, t)
     t += recorder.elapsed[0]
     pairs_flip(recorder.pairs, recorder.open_path, s, i, t)
@@ -84,7 +84,7 @@ def _record_flip(recorder, s, i, t):  # type: ignore[no-untyped-def]
 
 
 @implements(record_sweep, Recorder)
-def _record_sweep(recorder, target, s, sweep_time):  # type: ignore[no-untyped-def]
+def _record_sweep(recorder, target, s, sweep_time):
     # Conditional means at each end, a draw when one is due, a new batch when one is full.
     conditional_means(target, s, recorder.costs, recorder.conditional)
     for i in range(s.size):
@@ -102,12 +102,12 @@ def _record_sweep(recorder, target, s, sweep_time):  # type: ignore[no-untyped-d
 
 
 @implements(has_room, Recorder)
-def _has_room(recorder):  # type: ignore[no-untyped-def]
+def _has_room(recorder):
     return trail_has_room(recorder.trail)
 
 
 @helper
-def _take_draw(recorder, target, s):  # type: ignore[no-untyped-def]
+def _take_draw(recorder, target, s):
     tally = recorder.tally
     tally[SINCE_DRAW] = 0
     n = tally[DRAWN]
@@ -124,7 +124,7 @@ def _take_draw(recorder, target, s):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _write_batch(recorder, s):  # type: ignore[no-untyped-def]
+def _write_batch(recorder, s):
     """Write the sums of the open batch into the next free slot."""
     t = recorder.elapsed[0]
     slot = recorder.tally[CLOSED]
@@ -137,7 +137,7 @@ def _write_batch(recorder, s):  # type: ignore[no-untyped-def]
 
 
 @helper
-def close_batch(recorder, s):  # type: ignore[no-untyped-def]
+def close_batch(recorder, s):
     """Write the sums of the open batch, whatever its length, and begin a new one."""
     _write_batch(recorder, s)
     pairs_clear(recorder.pairs)
@@ -155,7 +155,7 @@ def close_batch(recorder, s):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _merge_batches(recorder):  # type: ignore[no-untyped-def]
+def _merge_batches(recorder):
     tally = recorder.tally
     n = tally[CLOSED]
     merge(recorder.path, n)
@@ -167,6 +167,6 @@ def _merge_batches(recorder):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def write_open_batch(recorder, s):  # type: ignore[no-untyped-def]
+def write_open_batch(recorder, s):
     """Write the sums of the open batch into the next free slot, to be read; the chain can go on as if nothing was."""
     _write_batch(recorder, s)

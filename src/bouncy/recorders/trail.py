@@ -15,17 +15,17 @@ _MOST = 4096
 
 
 @generic
-def trail_flip(trail, i, t):  # type: ignore[no-untyped-def]
+def trail_flip(trail, i, t):
     """Account for a flip of site i, t after the sweep began."""
 
 
 @generic
-def trail_sweep(trail):  # type: ignore[no-untyped-def]
+def trail_sweep(trail):
     """Account for the end of a sweep."""
 
 
 @generic
-def trail_has_room(trail):  # type: ignore[no-untyped-def]
+def trail_has_room(trail):
     """Return whether there is room for another sweep."""
 
 
@@ -61,22 +61,22 @@ def new_trail(d: int, sweeps: int) -> Trail:
 
 
 @implements(trail_flip, NoTrail)
-def _none_flip(trail, i, t):  # type: ignore[no-untyped-def]
+def _none_flip(trail, i, t):
     pass
 
 
 @implements(trail_sweep, NoTrail)
-def _none_sweep(trail):  # type: ignore[no-untyped-def]
+def _none_sweep(trail):
     pass
 
 
 @implements(trail_has_room, NoTrail)
-def _none_has_room(trail):  # type: ignore[no-untyped-def]
+def _none_has_room(trail):
     return True
 
 
 @implements(trail_flip, Trail)
-def _flip(trail, i, t):  # type: ignore[no-untyped-def]
+def _flip(trail, i, t):
     n = trail.tally[0]
     if n < trail.site.size:
         trail.site[n] = i
@@ -85,11 +85,11 @@ def _flip(trail, i, t):  # type: ignore[no-untyped-def]
 
 
 @implements(trail_sweep, Trail)
-def _sweep(trail):  # type: ignore[no-untyped-def]
+def _sweep(trail):
     trail.ends[trail.tally[1]] = trail.tally[0]
     trail.tally[1] += 1
 
 
 @implements(trail_has_room, Trail)
-def _has_room(trail):  # type: ignore[no-untyped-def]
+def _has_room(trail):
     return (trail.tally[1] < trail.ends.size) & (trail.tally[0] + trail.tally[2] <= trail.site.size)

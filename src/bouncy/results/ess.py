@@ -97,7 +97,7 @@ def _ess_of_chunk(x: Array) -> Array:
 
 
 @kernel
-def _geyer(rho):  # type: ignore[no-untyped-def]
+def _geyer(rho):
     """Return the integrated autocorrelation time, from Geyer's initial monotone sequence. Overwrites `rho`."""
     n = rho.size
     rho[0] = 1.0

@@ -17,7 +17,7 @@ _FLIPS_PER_SITE = 64
 
 
 @kernel
-def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps):  # type: ignore[no-untyped-def]
+def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps):
     """Run a chain for n sweeps, and return how many are left: because its target failed, or its recorder is full.
 
     Everything but `sweep_time` and `n_sweeps` is changed in place; `times` and `sites` are a buffer for hits. Cost: one
@@ -67,7 +67,7 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
 
 
 @kernel
-def settle(target, s):  # type: ignore[no-untyped-def]
+def settle(target, s):
     """Compute the caches of the target from s, and return log p(s)."""
     resync(target, s)
     return log_prob(target, s)

@@ -53,22 +53,22 @@ class Role(NamedTuple):
 
 
 @helper
-def _nothing(part):  # type: ignore[no-untyped-def]
+def _nothing(part):
     return ()
 
 
 @helper
-def _cache(part):  # type: ignore[no-untyped-def]
+def _cache(part):
     return joined(part[0], ())
 
 
 @helper
-def _data(part):  # type: ignore[no-untyped-def]
+def _data(part):
     return joined((), part[1])
 
 
 @helper
-def _cache_and_data(part):  # type: ignore[no-untyped-def]
+def _cache_and_data(part):
     return joined(part[0], part[1])
 
 
@@ -83,22 +83,22 @@ def picker(takes_cache: bool, takes_data: bool) -> Callable[..., Any]:
 
 
 @helper
-def _not_negative(i):  # type: ignore[no-untyped-def]
+def _not_negative(i):
     """Return a site as it is, in a way that tells the compiler that no index made of it counts from the end."""
     return np.int64(np.uint32(i))
 
 
-def _adapt_cost(function, last):  # type: ignore[no-untyped-def]
-    def cost(pointer, s, d, i):  # type: ignore[no-untyped-def]
+def _adapt_cost(function, last):
+    def cost(pointer, s, d, i):
         return as_number(float(function(read_only(array_at(s, d)), _not_negative(i), *last(dereference(pointer)))))
 
     return cost
 
 
-def adapt_costs(function, last):  # type: ignore[no-untyped-def]
+def adapt_costs(function, last):
     """Return an adapter that finds conditional means by the costs of all flips, in one call for all of them."""
 
-    def means(pointer, s, d, costs, n, out, m):  # type: ignore[no-untyped-def]
+    def means(pointer, s, d, costs, n, out, m):
         spins = array_at(s, d)
         values = array_at(costs, n)
         arguments = last(dereference(pointer))
@@ -114,8 +114,8 @@ def adapt_costs(function, last):  # type: ignore[no-untyped-def]
     return means
 
 
-def _adapt_on_flip(function, last):  # type: ignore[no-untyped-def]
-    def on_flip(pointer, s, d, i):  # type: ignore[no-untyped-def]
+def _adapt_on_flip(function, last):
+    def on_flip(pointer, s, d, i):
         spins = array_at(s, d)
         site = _not_negative(i)
         spins[site] = -spins[site]
@@ -125,8 +125,8 @@ def _adapt_on_flip(function, last):  # type: ignore[no-untyped-def]
     return on_flip
 
 
-def _adapt_means(function, last):  # type: ignore[no-untyped-def]
-    def means(pointer, s, d, costs, n, out, m):  # type: ignore[no-untyped-def]
+def _adapt_means(function, last):
+    def means(pointer, s, d, costs, n, out, m):
         values = array_at(out, d)
         function(read_only(array_at(s, d)), values, *last(dereference(pointer)))
         for i in range(d):
@@ -137,15 +137,15 @@ def _adapt_means(function, last):  # type: ignore[no-untyped-def]
     return means
 
 
-def _adapt_log_prob(function, last):  # type: ignore[no-untyped-def]
-    def log_prob(pointer, s, d):  # type: ignore[no-untyped-def]
+def _adapt_log_prob(function, last):
+    def log_prob(pointer, s, d):
         return as_number(float(function(read_only(array_at(s, d)), *last(dereference(pointer)))))
 
     return log_prob
 
 
-def _adapt_init(function, last):  # type: ignore[no-untyped-def]
-    def init(pointer, s, d):  # type: ignore[no-untyped-def]
+def _adapt_init(function, last):
+    def init(pointer, s, d):
         function(read_only(array_at(s, d)), *last(dereference(pointer)))
         return as_status(np.int64(FINE))
 

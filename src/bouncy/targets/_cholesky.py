@@ -14,7 +14,7 @@ from bouncy._compile import helper
 
 
 @helper
-def solve_transposed(U, first, k, x):  # type: ignore[no-untyped-def]
+def solve_transposed(U, first, k, x):
     """Solve U'z = x and write z into the first k entries of x, of which those before `first` are zero."""
     for i in range(first, k):
         z = x[i] / U[i, i]
@@ -25,7 +25,7 @@ def solve_transposed(U, first, k, x):  # type: ignore[no-untyped-def]
 
 
 @helper
-def solve_lanes(U, k, X):  # type: ignore[no-untyped-def]
+def solve_lanes(U, k, X):
     """Solve U'Z = X for all columns of X, (k or more, lanes), and write Z into X.
 
     Columns side by side fill the vector registers, which a single right-hand side of few entries cannot.
@@ -41,7 +41,7 @@ def solve_lanes(U, k, X):  # type: ignore[no-untyped-def]
 
 
 @helper
-def inverse_column(U, k, at, x):  # type: ignore[no-untyped-def]
+def inverse_column(U, k, at, x):
     """Write column `at` of the inverse of U' into x and return its squared norm, entry (at, at) of C^-1."""
     for i in range(k):
         x[i] = 0.0
@@ -54,7 +54,7 @@ def inverse_column(U, k, at, x):  # type: ignore[no-untyped-def]
 
 
 @helper
-def norm_of_solution(U, k, x, w):  # type: ignore[no-untyped-def]
+def norm_of_solution(U, k, x, w):
     """Return |w|^2 of the solution of Uw = x; w is written, x is kept."""
     total = 0.0
     for i in range(k - 1, -1, -1):
@@ -68,7 +68,7 @@ def norm_of_solution(U, k, x, w):  # type: ignore[no-untyped-def]
 
 
 @helper
-def append(U, k, x, pivot):  # type: ignore[no-untyped-def]
+def append(U, k, x, pivot):
     """Add a variable behind k others: x solves U'x = c, c its entries of C, and pivot = C_kk - |x|^2 > 0."""
     for m in range(k):
         U[m, k] = x[m]
@@ -76,7 +76,7 @@ def append(U, k, x, pivot):  # type: ignore[no-untyped-def]
 
 
 @helper
-def delete(U, u, k, at):  # type: ignore[no-untyped-def]
+def delete(U, u, k, at):
     """Remove variable `at` of k from U, and from u, the solution of U'u = b.
 
     Without its column U has entries below the diagonal, which rotations of each two rows remove, one after the other.

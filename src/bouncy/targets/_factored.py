@@ -87,7 +87,7 @@ INFLATION, EXPLAINED = range(2)
 
 
 @implements(flip_cost, FactoredModel)
-def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
+def _flip_cost(view, s, i):
     if view.tally[POSSIBLE] == 0:
         return _RELIEF if s[i] > 0 else np.inf
     if view.place[i] < 0:
@@ -96,7 +96,7 @@ def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @implements(flip, FactoredModel)
-def _flip(view, s, i):  # type: ignore[no-untyped-def]
+def _flip(view, s, i):
     s[i] = -s[i]
     begin, end = i, i + 1
     view.tally[AGE] += 1
@@ -109,13 +109,13 @@ def _flip(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @implements(resync, FactoredModel)
-def _resync(view, s):  # type: ignore[no-untyped-def]
+def _resync(view, s):
     _clear(view)
     _include(view, s, 0, s.size)
 
 
 @implements(log_prob, FactoredModel)
-def _log_prob(view, s):  # type: ignore[no-untyped-def]
+def _log_prob(view, s):
     if view.tally[POSSIBLE] == 0:
         return -np.inf
     k = view.tally[SIZE]
@@ -126,7 +126,7 @@ def _log_prob(view, s):  # type: ignore[no-untyped-def]
 
 
 @implements(conditional_means, FactoredModel)
-def _conditional_means(view, s, costs, out):  # type: ignore[no-untyped-def]
+def _conditional_means(view, s, costs, out):
     """Variables that are left out are dealt with side by side, the few others one by one."""
     k = view.tally[SIZE]
     may_grow = view.tally[POSSIBLE] == 1 and k < view.u.size
@@ -152,7 +152,7 @@ def _conditional_means(view, s, costs, out):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _cost_of_adding(view, j):  # type: ignore[no-untyped-def]
+def _cost_of_adding(view, j):
     k = view.tally[SIZE]
     if k == view.u.size:
         return np.inf
@@ -163,7 +163,7 @@ def _cost_of_adding(view, j):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _write_costs_of_adding(view, k, count, costs):  # type: ignore[no-untyped-def]
+def _write_costs_of_adding(view, k, count, costs):
     """Write the costs of the waiting variables, whose correlations with the model are the columns of `lanes`.
 
     What needs a closer look, because the model may become rank-deficient, is left as it is.
@@ -186,14 +186,14 @@ def _write_costs_of_adding(view, k, count, costs):  # type: ignore[no-untyped-de
 
 
 @helper
-def _price_of_adding(view, j, k, pivot, residual):  # type: ignore[no-untyped-def]
+def _price_of_adding(view, j, k, pivot, residual):
     """Return the cost of adding variable j, given what the k in the model leave unexplained of x_j'x_j and x_j'y."""
     gain = view.weight[j] + view.by_size[k + 1] - view.by_size[k] - view.determinant * log(pivot)
     return -(gain + _fit_gained(view, residual * residual / pivot))
 
 
 @helper
-def _cost_of_removing(view, j):  # type: ignore[no-untyped-def]
+def _cost_of_removing(view, j):
     k, at, x = view.tally[SIZE], view.place[j], view.x
     inflation = inverse_column(view.U, k, at, x)
     coefficient = 0.0  # entry j of C^-1 b
@@ -204,7 +204,7 @@ def _cost_of_removing(view, j):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _fit(view):  # type: ignore[no-untyped-def]
+def _fit(view):
     explained = view.shrinkage * view.sums[EXPLAINED]
     if view.exponent == 0.0:
         return view.precision * explained
@@ -212,7 +212,7 @@ def _fit(view):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _fit_gained(view, more):  # type: ignore[no-untyped-def]
+def _fit_gained(view, more):
     """Return by how much the fit grows when u'u does by `more`."""
     more *= view.shrinkage
     if view.exponent == 0.0:
@@ -225,7 +225,7 @@ def _fit_gained(view, more):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _correlate_with(view, j, k):  # type: ignore[no-untyped-def]
+def _correlate_with(view, j, k):
     """Write the correlations of variable j with the k in the model into x."""
     order, x = view.order, view.x
     if view.correlations.size > 0:
@@ -238,7 +238,7 @@ def _correlate_with(view, j, k):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _dot(a, b):  # type: ignore[no-untyped-def]
+def _dot(a, b):
     """Return a.b, in four sums that do not wait for each other."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     whole = a.size - a.size % 4
@@ -253,7 +253,7 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _project(view, j, k):  # type: ignore[no-untyped-def]
+def _project(view, j, k):
     """Solve U'x = c, c the correlations of variable j with the model; return what is left of x_j'x_j and x_j'y."""
     x = view.x
     _correlate_with(view, j, k)
@@ -266,13 +266,13 @@ def _project(view, j, k):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _is_clear(view, pivot):  # type: ignore[no-untyped-def]
+def _is_clear(view, pivot):
     """Say whether a new variable cannot make the model rank-deficient, as its inflation is at most (1 + sum)/pivot."""
     return 1.0 + view.sums[INFLATION] <= _INFLATION_LIMIT * pivot
 
 
 @helper
-def _inflation_with(view, k, pivot):  # type: ignore[no-untyped-def]
+def _inflation_with(view, k, pivot):
     """Return the sum of the variance inflation factors with the variable that was projected last."""
     if pivot <= 1.0 / _INFLATION_LIMIT:
         return np.inf
@@ -280,7 +280,7 @@ def _inflation_with(view, k, pivot):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _insert(view, j):  # type: ignore[no-untyped-def]
+def _insert(view, j):
     """Add variable j to the model; return 1, or 0 if that makes it impossible."""
     k = view.tally[SIZE]
     if k == view.u.size:
@@ -300,7 +300,7 @@ def _insert(view, j):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _remove(view, j):  # type: ignore[no-untyped-def]
+def _remove(view, j):
     """Remove variable j from the model."""
     k, at = view.tally[SIZE], view.place[j]
     own = inverse_column(view.U, k, at, view.x)
@@ -315,7 +315,7 @@ def _remove(view, j):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _add_up_explained(view):  # type: ignore[no-untyped-def]
+def _add_up_explained(view):
     total = 0.0
     for m in range(view.tally[SIZE]):
         total += view.u[m] * view.u[m]
@@ -323,7 +323,7 @@ def _add_up_explained(view):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _clear(view):  # type: ignore[no-untyped-def]
+def _clear(view):
     """Remove all variables from the model."""
     view.tally[SIZE] = 0
     view.tally[POSSIBLE] = 1
@@ -335,7 +335,7 @@ def _clear(view):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _include(view, s, begin, end):  # type: ignore[no-untyped-def]
+def _include(view, s, begin, end):
     """Add those variables from `begin` to `end` that s includes, as long as the model is possible."""
     for j in range(begin, end):
         if s[j] > 0 and view.tally[POSSIBLE] == 1:

@@ -28,21 +28,21 @@ _ENTRY = ".entry"
 
 
 @intrinsic
-def dereference(typing_context, pointer):  # type: ignore[no-untyped-def]
+def dereference(typing_context, pointer):
     """Return the part that lies at a pointer."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         return context.unpack_value(builder, pointer.dtype, arguments[0])
 
     return pointer.dtype(pointer), generate
 
 
 @intrinsic
-def array_at(typing_context, pointer, size):  # type: ignore[no-untyped-def]
+def array_at(typing_context, pointer, size):
     """Return the array of `size` entries that begins at a pointer."""
     kind = types.Array(pointer.dtype, 1, "C")
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         array = context.make_array(kind)(context, builder)
         itemsize = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(pointer.dtype)))
         length = context.cast(builder, arguments[1], size, types.intp)
@@ -53,16 +53,16 @@ def array_at(typing_context, pointer, size):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def _size(typing_context, part):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+def _size(typing_context, part):
+    def generate(context, builder, signature, arguments):
         return context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(part)))
 
     return types.intp(part), generate
 
 
 @intrinsic
-def _write(typing_context, part, address):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+def _write(typing_context, part, address):
+    def generate(context, builder, signature, arguments):
         place = builder.inttoptr(arguments[1], context.get_data_type(part).as_pointer())
         context.pack_value(builder, part, arguments[0], place)
         return context.get_dummy_value()
@@ -71,12 +71,12 @@ def _write(typing_context, part, address):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _size_of(part):  # type: ignore[no-untyped-def]
+def _size_of(part):
     return _size(part)
 
 
 @kernel
-def _write_to(part, address):  # type: ignore[no-untyped-def]
+def _write_to(part, address):
     _write(part, address)
 
 
@@ -117,8 +117,8 @@ def returner(failure: float) -> Callable[..., Any]:
     """
 
     @intrinsic
-    def returned(typing_context, value):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def returned(typing_context, value):
+        def generate(context, builder, signature, arguments):
             _add_entry(context, builder, value, failure)
             return arguments[0]
 
@@ -148,11 +148,11 @@ def caller(result: Any) -> Callable[..., Any]:
     """
 
     @intrinsic
-    def call(typing_context, address, data, *arguments):  # type: ignore[no-untyped-def]
+    def call(typing_context, address, data, *arguments):
         for argument in arguments:
             _check_can_be_handed_over(argument)
 
-        def generate(context, builder, signature, values):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, values):
             words = [builder.inttoptr(values[1], _POINTER)]
             for k, argument in enumerate(arguments):
                 words += _as_words(context, builder, argument, builder.extract_value(values[2], k))
@@ -180,10 +180,10 @@ def _as_words(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
 
 
 @intrinsic
-def keep_apart(typing_context):  # type: ignore[no-untyped-def]
+def keep_apart(typing_context):
     """Have the function that calls this never be inlined."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         attributes = builder.function.attributes
         attributes.discard("alwaysinline")  # which it has from an inlined function that it was compiled for
         attributes.add("noinline")
@@ -193,21 +193,21 @@ def keep_apart(typing_context):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def read_only(typing_context, array):  # type: ignore[no-untyped-def]
+def read_only(typing_context, array):
     """Return an array that cannot be written to."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         return arguments[0]
 
     return frozen_type(array)(array), generate
 
 
 @intrinsic
-def joined(typing_context, one, other):  # type: ignore[no-untyped-def]
+def joined(typing_context, one, other):
     """Return the elements of two tuples in one; arrays in the second cannot be written to."""
     kinds = [*one, *(frozen_type(kind) for kind in other)]
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         values = [builder.extract_value(both, k) for both in arguments for k in range(len(both.type.elements))]
         return context.make_tuple(builder, signature.return_type, values)
 

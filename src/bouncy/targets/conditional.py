@@ -15,14 +15,14 @@ def implement_by_costs(view_type: type) -> None:
     implements(conditional_means, view_type)(_conditional_means)
 
 
-def _conditional_means(view, s, costs, out):  # type: ignore[no-untyped-def]
+def _conditional_means(view, s, costs, out):
     for i in range(s.size):
         costs[i] = flip_cost(view, s, i)
     means_from_costs(costs, s, out)
 
 
 @helper
-def means_from_costs(costs, s, out):  # type: ignore[no-untyped-def]
+def means_from_costs(costs, s, out):
     """Write E[s_i | rest] = s_i tanh(c_i / 2) into `out`, c_i the cost of flipping site i.
 
     `costs` and `out` may be longer than s; what lies beyond is finite in `costs` and of no meaning in `out`.

@@ -82,18 +82,18 @@ class ClampedView(NamedTuple):
 
 
 @implements(flip_cost, ClampedView)
-def _clamped_cost(view, s, i):  # type: ignore[no-untyped-def]
+def _clamped_cost(view, s, i):
     return flip_cost(view.inner, view.full, view.free[i])
 
 
 @implements(flip, ClampedView)
-def _clamped_flip(view, s, i):  # type: ignore[no-untyped-def]
+def _clamped_flip(view, s, i):
     flip(view.inner, view.full, view.free[i])
     s[i] = -s[i]
 
 
 @implements(conditional_means, ClampedView)
-def _clamped_means(view, s, costs, out):  # type: ignore[no-untyped-def]
+def _clamped_means(view, s, costs, out):
     if 2 * s.size < view.full.size:
         for i in range(s.size):
             costs[i] = flip_cost(view.inner, view.full, view.free[i])
@@ -105,12 +105,12 @@ def _clamped_means(view, s, costs, out):  # type: ignore[no-untyped-def]
 
 
 @implements(log_prob, ClampedView)
-def _clamped_log_prob(view, s):  # type: ignore[no-untyped-def]
+def _clamped_log_prob(view, s):
     return log_prob(view.inner, view.full)
 
 
 @implements(resync, ClampedView)
-def _clamped_resync(view, s):  # type: ignore[no-untyped-def]
+def _clamped_resync(view, s):
     for i in range(s.size):
         view.full[view.free[i]] = s[i]
     resync(view.inner, view.full)
@@ -128,25 +128,25 @@ implement_by_costs(TemperedView)
 
 
 @implements(flip_cost, TemperedView)
-def _tempered_cost(view, s, i):  # type: ignore[no-untyped-def]
+def _tempered_cost(view, s, i):
     cost = flip_cost(view.inner, s, i)
     # A wall stays one at beta = 0, where 0 times infinity would not be a number.
     return cost if cost == np.inf else view.beta * cost
 
 
 @implements(flip, TemperedView)
-def _tempered_flip(view, s, i):  # type: ignore[no-untyped-def]
+def _tempered_flip(view, s, i):
     flip(view.inner, s, i)
 
 
 @implements(log_prob, TemperedView)
-def _tempered_log_prob(view, s):  # type: ignore[no-untyped-def]
+def _tempered_log_prob(view, s):
     value = log_prob(view.inner, s)
     return value if value == -np.inf else view.beta * value
 
 
 @implements(resync, TemperedView)
-def _tempered_resync(view, s):  # type: ignore[no-untyped-def]
+def _tempered_resync(view, s):
     resync(view.inner, s)
 
 

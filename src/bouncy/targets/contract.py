@@ -209,7 +209,7 @@ class Target(_Base, ABC):
 
 
 @generic
-def flip_cost(view, s, i):  # type: ignore[no-untyped-def]
+def flip_cost(view, s, i):
     """Return U(s with site i flipped) - U(s), where U = -log p; +inf where the flipped state has probability zero.
 
     What is no cost, NaN or -inf, has the loop ask whether the target `failed`.
@@ -217,27 +217,27 @@ def flip_cost(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @generic
-def flip(view, s, i):  # type: ignore[no-untyped-def]
+def flip(view, s, i):
     """Flip s[i] in place and bring the view's caches up to date."""
 
 
 @generic
-def conditional_means(view, s, costs, out):  # type: ignore[no-untyped-def]
+def conditional_means(view, s, costs, out):
     """Write E[s_i | the other spins] into `out`; `costs` is scratch of the same length, d or a little more."""
 
 
 @generic
-def log_prob(view, s):  # type: ignore[no-untyped-def]
+def log_prob(view, s):
     """Return the unnormalised log p(s), using the caches."""
 
 
 @generic
-def resync(view, s):  # type: ignore[no-untyped-def]
+def resync(view, s):
     """Recompute the view's caches from s, undoing the rounding of many incremental updates."""
 
 
 @generic
-def failed(view):  # type: ignore[no-untyped-def]
+def failed(view):
     """Return whether a function of the target failed, so that the loop must stop. `linked` gives this for all."""
 
 
@@ -258,7 +258,7 @@ def raise_failure(view: Any) -> None:
 
 
 @kernel
-def _log_probs(view, rows, out):  # type: ignore[no-untyped-def]
+def _log_probs(view, rows, out):
     """Write log p of each row of spins, (n, d), into `out`, (n,), until the target fails."""
     for k in range(rows.shape[0]):
         resync(view, rows[k])

@@ -172,7 +172,7 @@ implement_by_costs(ByLogProb)
 
 
 @implements(flip_cost, ByLogProb)
-def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
+def _flip_cost(view, s, i):
     trial = view.trial
     trial[i] = -trial[i]
     view.values[1] = log_prob(view.inner, trial)
@@ -182,7 +182,7 @@ def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @implements(flip, ByLogProb)
-def _flip(view, s, i):  # type: ignore[no-untyped-def]
+def _flip(view, s, i):
     view.trial[i] = -view.trial[i]
     s[i] = -s[i]
     view.values[0] = view.values[1] if view.site[0] == i else log_prob(view.inner, view.trial)
@@ -190,19 +190,19 @@ def _flip(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @implements(log_prob, ByLogProb)
-def _log_prob(view, s):  # type: ignore[no-untyped-def]
+def _log_prob(view, s):
     return view.values[0]
 
 
 @implements(resync, ByLogProb)
-def _resync(view, s):  # type: ignore[no-untyped-def]
+def _resync(view, s):
     for i in range(s.size):
         view.trial[i] = s[i]
     view.values[0] = log_prob(view.inner, view.trial)
     view.site[0] = -1
 
 
-def _chain_cost(s, i, J):  # type: ignore[no-untyped-def]
+def _chain_cost(s, i, J):
     """Return the cost in an open chain of spins with log p = sum_i J_i s_i s_(i+1)."""
     field = 0.0
     if i > 0:
@@ -212,7 +212,7 @@ def _chain_cost(s, i, J):  # type: ignore[no-untyped-def]
     return 2.0 * s[i] * field
 
 
-def _chain_log_prob(s, J):  # type: ignore[no-untyped-def]
+def _chain_log_prob(s, J):
     total = 0.0
     for i in range(J.size):
         total += J[i] * s[i] * s[i + 1]

@@ -26,7 +26,7 @@ implement_by_fields(DenseFields)
 
 
 @implements(flip, DenseFields)
-def _flip(view, s, i):  # type: ignore[no-untyped-def]
+def _flip(view, s, i):
     change = -2.0 * s[i]
     row = view.M[i]
     h = view.h
@@ -36,7 +36,7 @@ def _flip(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @implements(resync, DenseFields)
-def _resync(view, s):  # type: ignore[no-untyped-def]
+def _resync(view, s):
     h = view.h
     for j in range(h.size):
         h[j] = view.r[j]

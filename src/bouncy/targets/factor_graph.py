@@ -373,7 +373,7 @@ implement_by_costs(Tables)
 
 
 @implements(flip_cost, Tables)
-def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
+def _flip_cost(view, s, i):
     cost = 0.0
     for k in range(view.indptr[i], view.indptr[i + 1]):
         now = view.at[view.factor[k]]
@@ -383,14 +383,14 @@ def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @implements(flip, Tables)
-def _flip(view, s, i):  # type: ignore[no-untyped-def]
+def _flip(view, s, i):
     for k in range(view.indptr[i], view.indptr[i + 1]):
         view.at[view.factor[k]] -= s[i] * view.stride[k]
     s[i] = -s[i]
 
 
 @implements(log_prob, Tables)
-def _log_prob(view, s):  # type: ignore[no-untyped-def]
+def _log_prob(view, s):
     total = view.offset
     for f in range(view.at.size):
         total += view.entries[np.uint64(view.at[f])]
@@ -398,7 +398,7 @@ def _log_prob(view, s):  # type: ignore[no-untyped-def]
 
 
 @implements(resync, Tables)
-def _resync(view, s):  # type: ignore[no-untyped-def]
+def _resync(view, s):
     for f in range(view.at.size):
         view.at[f] = view.first[f]
     for i in range(s.size):

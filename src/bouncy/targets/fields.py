@@ -18,16 +18,16 @@ def implement_by_fields(view_type: type) -> None:
     implement_by_costs(view_type)
 
 
-def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
+def _flip_cost(view, s, i):
     return -2.0 * s[i] * view.h[i]
 
 
-def _log_prob(view, s):  # type: ignore[no-untyped-def]
+def _log_prob(view, s):
     total = 0.0
     for i in range(s.size):
         total += s[i] * (view.h[i] + view.r[i])
     return view.offset - 0.5 * total
 
 
-def _failed(view):  # type: ignore[no-untyped-def]
+def _failed(view):
     return False

@@ -203,29 +203,29 @@ as_status = returner(RAISED)
 
 
 @kernel
-def _cost_at(pointer, s, d, i):  # type: ignore[no-untyped-def]
+def _cost_at(pointer, s, d, i):
     return as_number(float(flip_cost(dereference(pointer), array_at(s, d), i)))
 
 
 @kernel
-def _flip_at(pointer, s, d, i):  # type: ignore[no-untyped-def]
+def _flip_at(pointer, s, d, i):
     flip(dereference(pointer), array_at(s, d), i)
     return as_status(np.int64(FINE))
 
 
 @kernel
-def _means_at(pointer, s, d, costs, n, out, m):  # type: ignore[no-untyped-def]
+def _means_at(pointer, s, d, costs, n, out, m):
     conditional_means(dereference(pointer), array_at(s, d), array_at(costs, n), array_at(out, m))
     return as_status(np.int64(FINE))
 
 
 @kernel
-def _log_prob_at(pointer, s, d):  # type: ignore[no-untyped-def]
+def _log_prob_at(pointer, s, d):
     return as_number(float(log_prob(dereference(pointer), array_at(s, d))))
 
 
 @kernel
-def _resync_at(pointer, s, d):  # type: ignore[no-untyped-def]
+def _resync_at(pointer, s, d):
     resync(dereference(pointer), array_at(s, d))
     return as_status(np.int64(FINE))
 
@@ -237,7 +237,7 @@ _status = caller(types.int64)
 
 
 @implements(flip_cost, Linked)
-def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
+def _flip_cost(view, s, i):
     cost = _number(view.cost, view.part, s, i)
     if not cost > -np.inf:  # nor is NaN
         _judge(view.judges, view.fault, view.where, COST, s, i)
@@ -245,7 +245,7 @@ def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @implements(flip, Linked)
-def _flip(view, s, i):  # type: ignore[no-untyped-def]
+def _flip(view, s, i):
     if view.flip == 0:
         s[i] = -s[i]
     elif _status(view.flip, view.part, s, i) != FINE:
@@ -253,7 +253,7 @@ def _flip(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @implements(conditional_means, Linked)
-def _conditional_means(view, s, costs, out):  # type: ignore[no-untyped-def]
+def _conditional_means(view, s, costs, out):
     if view.means == 0:
         for i in range(s.size):
             costs[i] = flip_cost(view, s, i)
@@ -265,7 +265,7 @@ def _conditional_means(view, s, costs, out):  # type: ignore[no-untyped-def]
 
 
 @implements(log_prob, Linked)
-def _log_prob(view, s):  # type: ignore[no-untyped-def]
+def _log_prob(view, s):
     if view.log_prob == 0:
         return _log_prob_by_walk(view, s)
     value = _number(view.log_prob, view.part, s)
@@ -275,7 +275,7 @@ def _log_prob(view, s):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _log_prob_by_walk(view, s):  # type: ignore[no-untyped-def]
+def _log_prob_by_walk(view, s):
     """Return log p(s) - log p(-1, ..., -1) by flipping one spin after the other, NaN if a wall is in the way."""
     walk = view.walk
     for i in range(s.size):
@@ -295,13 +295,13 @@ def _log_prob_by_walk(view, s):  # type: ignore[no-untyped-def]
 
 
 @implements(resync, Linked)
-def _resync(view, s):  # type: ignore[no-untyped-def]
+def _resync(view, s):
     if view.resync != 0 and _status(view.resync, view.part, s) != FINE:
         _report(view.fault, view.where, RESYNC, s, -1)
 
 
 @implements(failed, Linked)
-def _failed(view):  # type: ignore[no-untyped-def]
+def _failed(view):
     return view.fault[0] != FINE
 
 
@@ -309,7 +309,7 @@ def _failed(view):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _judge(judges, fault, where, function, s, i):  # type: ignore[no-untyped-def]
+def _judge(judges, fault, where, function, s, i):
     """Note that a function returned what it must not, unless the view inside this one is to judge that."""
     keep_apart()
     if judges:
@@ -317,7 +317,7 @@ def _judge(judges, fault, where, function, s, i):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _report(fault, where, function, s, i):  # type: ignore[no-untyped-def]
+def _report(fault, where, function, s, i):
     """Note which function failed, at which site and spins, unless something failed before."""
     keep_apart()
     if fault[0] == FINE:

@@ -252,7 +252,7 @@ implement_by_costs(SpinTerms)
 
 
 @implements(flip_cost, SpinTerms)
-def _spin_cost(view, s, i):  # type: ignore[no-untyped-def]
+def _spin_cost(view, s, i):
     total = 0.0
     for k in range(view.indptr[i], view.indptr[i + 1]):
         total += view.value[view.term[k]]
@@ -260,14 +260,14 @@ def _spin_cost(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @implements(flip, SpinTerms)
-def _spin_flip(view, s, i):  # type: ignore[no-untyped-def]
+def _spin_flip(view, s, i):
     for k in range(view.indptr[i], view.indptr[i + 1]):
         view.value[view.term[k]] = -view.value[view.term[k]]
     s[i] = -s[i]
 
 
 @implements(log_prob, SpinTerms)
-def _spin_log_prob(view, s):  # type: ignore[no-untyped-def]
+def _spin_log_prob(view, s):
     total = 0.0
     for k in range(view.value.size):
         total += view.value[k]
@@ -275,7 +275,7 @@ def _spin_log_prob(view, s):  # type: ignore[no-untyped-def]
 
 
 @implements(resync, SpinTerms)
-def _spin_resync(view, s):  # type: ignore[no-untyped-def]
+def _spin_resync(view, s):
     for k in range(view.c.size):
         view.value[k] = view.c[k]
     for i in range(s.size):
@@ -299,7 +299,7 @@ implement_by_costs(BinaryTerms)
 
 
 @implements(flip_cost, BinaryTerms)
-def _binary_cost(view, s, i):  # type: ignore[no-untyped-def]
+def _binary_cost(view, s, i):
     # A term depends on x_i only where no other variable of it is 0.
     own = 1 if s[i] < 0 else 0
     total = 0.0
@@ -310,14 +310,14 @@ def _binary_cost(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @implements(flip, BinaryTerms)
-def _binary_flip(view, s, i):  # type: ignore[no-untyped-def]
+def _binary_flip(view, s, i):
     for k in range(view.indptr[i], view.indptr[i + 1]):
         view.zeros[view.term[k]] += s[i]
     s[i] = -s[i]
 
 
 @implements(log_prob, BinaryTerms)
-def _binary_log_prob(view, s):  # type: ignore[no-untyped-def]
+def _binary_log_prob(view, s):
     total = 0.0
     for k in range(view.c.size):
         if view.zeros[k] == 0:
@@ -326,7 +326,7 @@ def _binary_log_prob(view, s):  # type: ignore[no-untyped-def]
 
 
 @implements(resync, BinaryTerms)
-def _binary_resync(view, s):  # type: ignore[no-untyped-def]
+def _binary_resync(view, s):
     for k in range(view.zeros.size):
         view.zeros[k] = 0
     for i in range(s.size):

@@ -257,7 +257,7 @@ implement_by_costs(Activations)
 
 
 @implements(flip_cost, Activations)
-def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
+def _flip_cost(view, s, i):
     # As cosh(a + 2W)/cosh(a) = exp(-2W) (off + on exp(4W)), and cosh(a - 2W)/cosh(a) = exp(-2W) (on + off exp(4W)), a
     # hidden unit takes one multiplication and addition of positive numbers: no exponential, no cancellation.
     if s[i] < 0:
@@ -268,7 +268,7 @@ def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _log_product(view, i, constant, slope, change):  # type: ignore[no-untyped-def]
+def _log_product(view, i, constant, slope, change):
     """Return sum_j log(constant_j + slope_j exp(4 W_ij)), one logarithm for as many units as a product can hold."""
     ratio = view.ratio[i]
     total = 0.0
@@ -287,7 +287,7 @@ def _log_product(view, i, constant, slope, change):  # type: ignore[no-untyped-d
 
 
 @implements(flip, Activations)
-def _flip(view, s, i):  # type: ignore[no-untyped-def]
+def _flip(view, s, i):
     change = -2.0 * s[i]
     row = view.W[i]
     a = view.a
@@ -305,7 +305,7 @@ def _flip(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _shift_odds(ratio, other, state):  # type: ignore[no-untyped-def]
+def _shift_odds(ratio, other, state):
     """Multiply the odds state : other of each hidden unit, in place, and return how many units lost their digits.
 
     Rounding adds up no faster than that of the activations, and this is eight times as fast as an exponential each.
@@ -321,7 +321,7 @@ def _shift_odds(ratio, other, state):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _set_hidden(view, j):  # type: ignore[no-untyped-def]
+def _set_hidden(view, j):
     """Set the probabilities of one hidden unit from its activation."""
     odds = math.exp(-2.0 * abs(view.a[j]))
     likely, unlikely = 1.0 / (1.0 + odds), odds / (1.0 + odds)
@@ -330,7 +330,7 @@ def _set_hidden(view, j):  # type: ignore[no-untyped-def]
 
 
 @implements(log_prob, Activations)
-def _log_prob(view, s):  # type: ignore[no-untyped-def]
+def _log_prob(view, s):
     total = view.offset
     for i in range(s.size):
         total += s[i] * view.b[i]
@@ -340,13 +340,13 @@ def _log_prob(view, s):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _log_cosh(x):  # type: ignore[no-untyped-def]
+def _log_cosh(x):
     """Return log(cosh(x)) without overflow."""
     return abs(x) + math.log1p(math.exp(-2.0 * abs(x))) - math.log(2.0)
 
 
 @implements(resync, Activations)
-def _resync(view, s):  # type: ignore[no-untyped-def]
+def _resync(view, s):
     for j in range(view.a.size):
         view.a[j] = view.c[j]
     for i in range(s.size):

@@ -28,7 +28,7 @@ implement_by_fields(SparseFields)
 
 
 @implements(flip, SparseFields)
-def _flip(view, s, i):  # type: ignore[no-untyped-def]
+def _flip(view, s, i):
     change = -2.0 * s[i]
     for k in range(view.indptr[i], view.indptr[i + 1]):
         view.h[view.indices[k]] += change * view.data[k]
@@ -36,7 +36,7 @@ def _flip(view, s, i):  # type: ignore[no-untyped-def]
 
 
 @implements(resync, SparseFields)
-def _resync(view, s):  # type: ignore[no-untyped-def]
+def _resync(view, s):
     for i in range(s.size):
         field = view.r[i]
         for k in range(view.indptr[i], view.indptr[i + 1]):

@@ -234,25 +234,25 @@ def _flipped(s: NDArray[np.int8], i: int) -> NDArray[np.int8]:
 
 
 @kernel
-def _flip_cost(view, s, i):  # type: ignore[no-untyped-def]
+def _flip_cost(view, s, i):
     return flip_cost(view, s, i)
 
 
 @kernel
-def _flip(view, s, i):  # type: ignore[no-untyped-def]
+def _flip(view, s, i):
     flip(view, s, i)
 
 
 @kernel
-def _conditional_means(view, s, costs, out):  # type: ignore[no-untyped-def]
+def _conditional_means(view, s, costs, out):
     conditional_means(view, s, costs, out)
 
 
 @kernel
-def _log_prob(view, s):  # type: ignore[no-untyped-def]
+def _log_prob(view, s):
     return log_prob(view, s)
 
 
 @kernel
-def _resync(view, s):  # type: ignore[no-untyped-def]
+def _resync(view, s):
     resync(view, s)

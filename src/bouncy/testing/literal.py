@@ -225,7 +225,7 @@ def _begin(particle: Particle) -> None:
         now[WALL_BUDGET] = exponential(particle.toll_rng)
 
 
-def advance(particle, t_stop, kinds, times, sites):  # type: ignore[no-untyped-def]
+def advance(particle, t_stop, kinds, times, sites):
     """Move the particle in place until t_stop or until the buffers are full, and return the number of events in them.
 
     Interpreted, wrap the call in `np.errstate(over="ignore")`: sums of 64-bit integers are meant to wrap around.
@@ -257,7 +257,7 @@ def advance(particle, t_stop, kinds, times, sites):  # type: ignore[no-untyped-d
 
 
 @helper
-def next_wall(y, v, s):  # type: ignore[no-untyped-def]
+def next_wall(y, v, s):
     """Return the wall that is met first, t_i = -y_i / v_i, and the time until then; -1 and inf without any."""
     wall, until_wall = -1, inf
     for i in range(y.size):
@@ -270,7 +270,7 @@ def next_wall(y, v, s):  # type: ignore[no-untyped-def]
 
 
 @helper
-def time_to_spend(budget, slope, gaussian):  # type: ignore[no-untyped-def]
+def time_to_spend(budget, slope, gaussian):
     """Return the time t at which climbing has spent the budget: the integral of [v.grad U]_+ over (0, t) equals it.
 
     In the Gaussian case v.grad U = v.y grows at rate |v|^2 = 1: the budget is spent where it is sqrt([v.y]_+^2 + 2E).
@@ -285,7 +285,7 @@ def time_to_spend(budget, slope, gaussian):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _climb(dt, slope, gaussian):  # type: ignore[no-untyped-def]
+def _climb(dt, slope, gaussian):
     """Return the integral of [v.grad U]_+ over (0, dt)."""
     if gaussian:
         start, end = max(slope, 0.0), max(slope + dt, 0.0)
@@ -294,7 +294,7 @@ def _climb(dt, slope, gaussian):  # type: ignore[no-untyped-def]
 
 
 @helper
-def move(particle, dt, slope):  # type: ignore[no-untyped-def]
+def move(particle, dt, slope):
     """Move along the ray for a time dt and pay for the climb."""
     y, v, now = particle.y, particle.v, particle.now
     for i in range(y.size):
@@ -304,7 +304,7 @@ def move(particle, dt, slope):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _meet_wall(particle, i):  # type: ignore[no-untyped-def]
+def _meet_wall(particle, i):
     """Cross the wall of site i if the purse covers its height, else invert v_i."""
     s, v = particle.s, particle.v
     particle.y[i] = 0.0
@@ -319,7 +319,7 @@ def _meet_wall(particle, i):  # type: ignore[no-untyped-def]
 
 
 @helper
-def pay(particle, height):  # type: ignore[no-untyped-def]
+def pay(particle, height):
     """Pay for a wall and return True, or draw a new budget and return False where the purse does not cover it."""
     now = particle.now
     purse = WALL_BUDGET if particle.two_purses else BUDGET
@@ -331,7 +331,7 @@ def pay(particle, height):  # type: ignore[no-untyped-def]
 
 
 @helper
-def flip_cost(M, r, s, i):  # type: ignore[no-untyped-def]
+def flip_cost(M, r, s, i):
     """Return log p(s) - log p(s flipped at i) = -2 s_i (r_i + M_i.s) by one row of M, O(d); M may be (0, 0)."""
     field = r[i]
     for j in range(M.shape[1]):
@@ -340,7 +340,7 @@ def flip_cost(M, r, s, i):  # type: ignore[no-untyped-def]
 
 
 @helper
-def log_likelihood(M, r, s, field):  # type: ignore[no-untyped-def]
+def log_likelihood(M, r, s, field):
     """Return log p(s) = -s.r - s'Ms/2, computed in full; `field` is scratch of shape (d,)."""
     for j in range(s.size):
         field[j] = 0.0
@@ -355,7 +355,7 @@ def log_likelihood(M, r, s, field):  # type: ignore[no-untyped-def]
 
 
 @helper
-def bounce(particle):  # type: ignore[no-untyped-def]
+def bounce(particle):
     """Reflect off the gradient, v_r = v - 2 (v.g) g / |g|^2, and draw a new budget."""
     v = particle.v
     slope = slope_of_potential(particle)
@@ -369,13 +369,13 @@ def bounce(particle):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _gradient(particle, i):  # type: ignore[no-untyped-def]
+def _gradient(particle, i):
     """Return the derivative of the smooth part of the potential with respect to y_i: y_i or sign(y_i)."""
     return particle.y[i] if particle.gaussian else float(particle.s[i])
 
 
 @helper
-def slope_of_potential(particle):  # type: ignore[no-untyped-def]
+def slope_of_potential(particle):
     """Return v.grad U."""
     slope = 0.0
     for i in range(particle.v.size):
@@ -384,7 +384,7 @@ def slope_of_potential(particle):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _refresh(particle):  # type: ignore[no-untyped-def]
+def _refresh(particle):
     """Replace the velocity, schedule the next refreshment and draw a new budget."""
     now = particle.now
     now[T] = now[T_REFRESH]
@@ -395,7 +395,7 @@ def _refresh(particle):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _draw_velocity(particle):  # type: ignore[no-untyped-def]
+def _draw_velocity(particle):
     """Draw v uniformly on the sphere, as speed away from the walls: v = s w is uniform whatever s is."""
     fill_sphere(particle.clock_rng, particle.v)
     for i in range(particle.v.size):
@@ -403,7 +403,7 @@ def _draw_velocity(particle):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _schedule_refreshment(particle):  # type: ignore[no-untyped-def]
+def _schedule_refreshment(particle):
     now, rate = particle.now, particle.refreshment_rate
     now[T_REFRESH] = now[T] + exponential(particle.clock_rng) / rate if rate > 0.0 else inf
 

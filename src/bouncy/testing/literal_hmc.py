@@ -135,7 +135,7 @@ def energy(M: ArrayLike | None, r: ArrayLike, augmentation: str, y: ArrayLike, v
     return float(potential + s @ r + couplings + 0.5 * v @ v)
 
 
-def advance(particle, t_stop, kinds, times, sites):  # type: ignore[no-untyped-def]
+def advance(particle, t_stop, kinds, times, sites):
     """Move the particle in place until t_stop or until the buffers are full, and return the number of events in them.
 
     Interpreted, wrap the call in `np.errstate(over="ignore")`: sums of 64-bit integers are meant to wrap around.
@@ -163,7 +163,7 @@ def advance(particle, t_stop, kinds, times, sites):  # type: ignore[no-untyped-d
 
 
 @helper
-def _next_wall(particle):  # type: ignore[no-untyped-def]
+def _next_wall(particle):
     """Return the wall that is met first and the time until then."""
     y, v, s = particle.y, particle.v, particle.s
     wall, first = -1, inf
@@ -175,7 +175,7 @@ def _next_wall(particle):  # type: ignore[no-untyped-def]
 
 
 @helper
-def until_wall(z, w, gaussian):  # type: ignore[no-untyped-def]
+def until_wall(z, w, gaussian):
     """Return the time after which a site at distance z from its wall, with speed w away from it, is back at the wall.
 
     Gaussian: z cos t + w sin t = 0, at pi - atan2(z, w). Exponential: z + w t - t^2 / 2 = 0, by the root without
@@ -191,7 +191,7 @@ def until_wall(z, w, gaussian):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _move(particle, dt):  # type: ignore[no-untyped-def]
+def _move(particle, dt):
     """Move all sites for a time dt in which none meets its wall: y'' = -y or y'' = -sign(y)."""
     y, v, s = particle.y, particle.v, particle.s
     if particle.gaussian:
@@ -206,7 +206,7 @@ def _move(particle, dt):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _meet_wall(particle, i):  # type: ignore[no-untyped-def]
+def _meet_wall(particle, i):
     """Let site i cross its wall if it is fast enough, else reflect it; then it moves away from the wall."""
     y, v, s = particle.y, particle.v, particle.s
     crosses, speed = pay(abs(v[i]), flip_cost(particle.M, particle.r, s, i))
@@ -218,7 +218,7 @@ def _meet_wall(particle, i):  # type: ignore[no-untyped-def]
 
 
 @helper
-def pay(speed, cost):  # type: ignore[no-untyped-def]
+def pay(speed, cost):
     """Return whether a site that reaches its wall at this speed crosses it, and the speed at which it leaves."""
     if cost < 0.5 * speed * speed:
         return True, sqrt(speed * speed - 2.0 * cost)
@@ -226,7 +226,7 @@ def pay(speed, cost):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _refresh(particle):  # type: ignore[no-untyped-def]
+def _refresh(particle):
     """End the trajectory and begin another one from where the particle is."""
     now = particle.now
     now[T] = now[T_REFRESH]
@@ -236,7 +236,7 @@ def _refresh(particle):  # type: ignore[no-untyped-def]
 
 
 @helper
-def draw_velocity(particle):  # type: ignore[no-untyped-def]
+def draw_velocity(particle):
     """Draw v from N(0, I), as speed away from the walls: v = s w is normal whatever s is."""
     fill_normal(particle.rng, particle.v)
     for i in range(particle.v.size):

@@ -190,7 +190,7 @@ def _allocate(n: int, d: int, n_pairs: int) -> Replicates:
 
 
 @kernel
-def _run(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps, starts, out):  # type: ignore[no-untyped-def]
+def _run(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps, starts, out):
     """Run all replicates one after the other. Everything but the times and `starts` is changed in place."""
     tally = recorder.tally
     for k in range(starts.shape[0]):
@@ -214,7 +214,7 @@ def _run(clock, toll, target, recorder, s, flips_since_resync, times, sites, swe
 
 
 @helper
-def _read(recorder, n_batches, n_sweeps, duration, s, out, k):  # type: ignore[no-untyped-def]
+def _read(recorder, n_batches, n_sweeps, duration, s, out, k):
     """Write what the recorder and s hold into row k of `out`."""
     _sum_batches(recorder.path, n_batches, 1.0 / duration, out.path[k])
     _sum_batches(recorder.mean, n_batches, 1.0 / n_sweeps, out.mean[k])
@@ -225,7 +225,7 @@ def _read(recorder, n_batches, n_sweeps, duration, s, out, k):  # type: ignore[n
 
 
 @helper
-def _sum_batches(batches, n, scale, out):  # type: ignore[no-untyped-def]
+def _sum_batches(batches, n, scale, out):
     for j in range(out.size):
         total = 0.0
         for b in range(n):
@@ -234,17 +234,17 @@ def _sum_batches(batches, n, scale, out):  # type: ignore[no-untyped-def]
 
 
 @generic
-def _read_pairs(pairs, n_batches, n_sweeps, duration, path, mean):  # type: ignore[no-untyped-def]
+def _read_pairs(pairs, n_batches, n_sweeps, duration, path, mean):
     """Write the pair averages of the closed batches into `path` and `mean`."""
 
 
 @implements(_read_pairs, NoPairs)
-def _read_no_pairs(pairs, n_batches, n_sweeps, duration, path, mean):  # type: ignore[no-untyped-def]
+def _read_no_pairs(pairs, n_batches, n_sweeps, duration, path, mean):
     pass
 
 
 @implements(_read_pairs, EdgePairs)
 @implements(_read_pairs, AllPairs)
-def _read_some_pairs(pairs, n_batches, n_sweeps, duration, path, mean):  # type: ignore[no-untyped-def]
+def _read_some_pairs(pairs, n_batches, n_sweeps, duration, path, mean):
     _sum_batches(pairs.path, n_batches, 1.0 / duration, path)
     _sum_batches(pairs.mean, n_batches, 1.0 / n_sweeps, mean)

@@ -94,7 +94,7 @@ def locate(cells: Cells, y: Array) -> NDArray[np.int64]:
 
 
 @kernel
-def _run(flight, view, recorder, starts, rows, sweep_time, n_sweeps, out):  # type: ignore[no-untyped-def]
+def _run(flight, view, recorder, starts, rows, sweep_time, n_sweeps, out):
     """Run all flights one after the other. Everything but the view, the times and the starts is changed in place."""
     tally = recorder.tally
     for k in range(starts.shape[0]):
@@ -115,7 +115,7 @@ def _run(flight, view, recorder, starts, rows, sweep_time, n_sweeps, out):  # ty
 
 
 @helper
-def _read(flight, recorder, n_batches, scale, out, k):  # type: ignore[no-untyped-def]
+def _read(flight, recorder, n_batches, scale, out, k):
     """Write what the recorder and the particle hold into row k of `out`."""
     _sum_batches(recorder.mean, n_batches, scale, out.mean[k])
     _sum_batches(recorder.square, n_batches, scale, out.square[k])
@@ -129,7 +129,7 @@ def _read(flight, recorder, n_batches, scale, out, k):  # type: ignore[no-untype
 
 
 @helper
-def _sum_batches(batches, n, scale, out):  # type: ignore[no-untyped-def]
+def _sum_batches(batches, n, scale, out):
     for j in range(out.size):
         total = 0.0
         for b in range(n):

@@ -33,17 +33,17 @@ def new_budget(state: NDArray[np.uint64]) -> Budget:
 
 
 @implements(pay, Budget)
-def _pay(toll, purse, cost, i):  # type: ignore[no-untyped-def]
+def _pay(toll, purse, cost, i):
     if cost < purse:
         return True, purse - max(cost, 0.0)
     return False, exponential(toll.rng)
 
 
 @implements(renew, Budget)
-def _renew(toll):  # type: ignore[no-untyped-def]
+def _renew(toll):
     toll.purse[0] = exponential(toll.rng)
 
 
 @kernel
-def _renew_budget(toll):  # type: ignore[no-untyped-def]
+def _renew_budget(toll):
     renew(toll)

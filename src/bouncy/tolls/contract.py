@@ -6,7 +6,7 @@ from bouncy._dispatch import generic
 
 
 @generic
-def pay(toll, purse, cost, i):  # type: ignore[no-untyped-def]
+def pay(toll, purse, cost, i):
     """Return whether a flip of site i passes at this cost, and the purse after it.
 
     The purse is one number that the loop keeps in a register between hits and saves in `toll.purse[0]`.
@@ -14,5 +14,5 @@ def pay(toll, purse, cost, i):  # type: ignore[no-untyped-def]
 
 
 @generic
-def renew(toll):  # type: ignore[no-untyped-def]
+def renew(toll):
     """Draw what the toll keeps from its stationary law, independently of the past."""

@@ -37,7 +37,7 @@ _PROBABILITY = 1.0 / (1.0 + np.exp(np.arange(-_LARGEST, _LARGEST + 1.5 / _CELLS_
 
 
 @implements(pay, HeatBath)
-def _pay(toll, purse, cost, i):  # type: ignore[no-untyped-def]
+def _pay(toll, purse, cost, i):
     u = uniform(toll.rng)
     if -_LARGEST <= cost < _LARGEST:
         cell = np.uint64((cost + _LARGEST) * _CELLS_PER_UNIT)
@@ -50,5 +50,5 @@ def _pay(toll, purse, cost, i):  # type: ignore[no-untyped-def]
 
 
 @implements(renew, HeatBath)
-def _renew(toll):  # type: ignore[no-untyped-def]
+def _renew(toll):
     pass

@@ -32,7 +32,7 @@ def new_kinetic(energy: NDArray[np.float64]) -> Kinetic:
 
 
 @implements(pay, Kinetic)
-def _pay(toll, purse, cost, i):  # type: ignore[no-untyped-def]
+def _pay(toll, purse, cost, i):
     energy = toll.energy[i]
     passed = cost < energy
     if passed:
@@ -42,5 +42,5 @@ def _pay(toll, purse, cost, i):  # type: ignore[no-untyped-def]
 
 
 @implements(renew, Kinetic)
-def _renew(toll):  # type: ignore[no-untyped-def]
+def _renew(toll):
     pass

@@ -167,7 +167,7 @@ def new_trajectory(target: Normal, y: Array, row: NDArray[np.int64], rng: NDArra
 
 
 @implements(settle, Trajectory)
-def _settle(motion, view):  # type: ignore[no-untyped-def]
+def _settle(motion, view):
     for i in range(motion.x.size):
         x = motion.y[i] * motion.scale[i] - motion.mean[i]
         motion.x[i] = min(max(x, motion.lower[i]), motion.upper[i])
@@ -176,7 +176,7 @@ def _settle(motion, view):  # type: ignore[no-untyped-def]
 
 
 @implements(sweep, Trajectory)
-def _sweep(motion, view, recorder, sweep_time):  # type: ignore[no-untyped-def]
+def _sweep(motion, view, recorder, sweep_time):
     x, values = motion.x, motion.scratch
     recorder.open_events[HITS] += travel(motion, sweep_time)
     energy = refresh(motion)
@@ -190,7 +190,7 @@ def _sweep(motion, view, recorder, sweep_time):  # type: ignore[no-untyped-def]
 
 
 @helper
-def refresh(motion):  # type: ignore[no-untyped-def]
+def refresh(motion):
     """Draw a velocity from N(0, covariance), and return the potential x'Px/2. Changes v, the generator and scratch.
 
     One pass over the root R, where covariance = R'R, does both: the velocity is R'z with z standard normal, and the
@@ -213,7 +213,7 @@ def refresh(motion):  # type: ignore[no-untyped-def]
 
 
 @helper
-def travel(motion, time):  # type: ignore[no-untyped-def]
+def travel(motion, time):
     """Follow the particle for a time, and return how many walls it has met. Changes x, v and scratch.
 
     Instead of the time t to its next wall, each coordinate says cot(t / 2), which falls from inf to -inf in a period
@@ -252,7 +252,7 @@ def travel(motion, time):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _turn(motion, c, s, kick, i):  # type: ignore[no-untyped-def]
+def _turn(motion, c, s, kick, i):
     """Move on by the time whose cosine and sine are c and s, reflect off a wall of coordinate i, and look ahead.
 
     The reflection adds kick covariance[:, i] to v, with kick = -2 v_i / covariance[i, i]: it inverts v_i and keeps
@@ -269,7 +269,7 @@ def _turn(motion, c, s, kick, i):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _soonness(x, v, lower, upper):  # type: ignore[no-untyped-def]
+def _soonness(x, v, lower, upper):
     """Return cot(t / 2) for the time t at which x cos t + v sin t first leaves the interval; -inf where it never does.
 
     With w = cot(t / 2) and D = v^2 + x^2 - c^2, x cos t + v sin t = c is (x - c) w^2 + 2 v w - (x + c) = 0. If the wall
@@ -289,7 +289,7 @@ def _soonness(x, v, lower, upper):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _meets_upper(x, v, lower, upper):  # type: ignore[no-untyped-def]
+def _meets_upper(x, v, lower, upper):
     """Say whether it is the upper end of the interval that is met first, given that one of them is."""
     if v > 0.0:
         return v * v + (x - upper) * (x + upper) >= 0.0
@@ -297,7 +297,7 @@ def _meets_upper(x, v, lower, upper):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _first(soonness):  # type: ignore[no-untyped-def]
+def _first(soonness):
     """Return which coordinate meets a wall first, and its soonness; 0 and -inf where none does."""
     first, soonest = 0, -inf
     for i in range(soonness.size):
@@ -307,7 +307,7 @@ def _first(soonness):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _cosine_and_sine(w):  # type: ignore[no-untyped-def]
+def _cosine_and_sine(w):
     """Return cos t and sin t for w = cot(t / 2), which may be infinite."""
     if abs(w) > 1.0:
         u = 1.0 / w
