@@ -180,6 +180,21 @@ def test_edit_in_another_file_is_seen(tree: Tree) -> None:
     assert tree.run(PROGRAM.replace("Shift", "Move"))["misses"] == 0
 
 
+def test_edit_of_a_module_without_compiled_code_recompiles_nothing(tree: Tree) -> None:
+    """Catches a stamp that covers too much, and one that misses what a part imports."""
+    tree.write("plots", "COLOUR = 'blue'")
+    tree.write("sizes", "FACTOR = 2.0")
+    tree.edit("parts", "return 2.0", "return FACTOR")
+    tree.edit("parts", "import numpy as np", "import numpy as np\nfrom bouncy.sizes import FACTOR")
+    assert tree.run()["results"] == [6.0, 7.5]
+    tree.edit("plots", "blue", "red")
+    assert tree.run()["misses"] == 0
+    tree.edit("sizes", "2.0", "5.0")
+    edited = tree.run()
+    assert edited["results"] == [15.0, 7.5]
+    assert edited["misses"] == 2
+
+
 def test_edit_while_a_process_runs_is_not_credited_to_old_code(tree: Tree) -> None:
     """Catches a stamp taken at the first call: old code in memory would be kept under the stamp of new sources."""
     meddling = f"""

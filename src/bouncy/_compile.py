@@ -2,8 +2,8 @@
 
 numba's own cache notices an edit only in the file that holds the compiled function, numbers its files so that two
 processes may overwrite each other's, and trusts any directory it can write to although its files are pickles. Here an
-entry is one file, named after the function, its argument types and the machine, that carries a stamp of *all* sources
-of the package: code from other sources is never served, whatever was edited, and nothing is read from a place where
+entry is one file, named after the function, its argument types and the machine, that carries a stamp of all sources
+the compiled code can come from. Code from other sources is never served, and nothing is read from a place where
 somebody else could have put it.
 """
 
@@ -13,6 +13,7 @@ import functools
 import hashlib
 import os
 import pickle
+import re
 import stat
 import sys
 import tempfile
@@ -58,7 +59,7 @@ def kernel(function: Function) -> Function:
 
 def _keep_on_disk(compiled: Any, function: Callable[..., Any]) -> None:
     """Give a dispatcher its cache, unless this numba keeps it elsewhere than the ones we know."""
-    _stamp()  # taken now: an edit between import and first call must not be credited to the code in memory
+    _stamp(function.__module__)  # now: an edit between import and first call must not be credited to code in memory
     if hasattr(compiled, "_cache"):
         compiled._cache = _DiskCache(function)
     else:
@@ -74,6 +75,7 @@ class _DiskCache:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
+        self._module = function.__module__
         self._name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
 
     @property
@@ -88,7 +90,7 @@ class _DiskCache:
             return None
         try:
             key = self._key(signature, target_context.codegen())
-            payload = _read(self._path(key))
+            payload = _read(self._path(key), _stamp(self._module))
             if payload is None:
                 return None
             stored_key, reduced = pickle.loads(payload)
@@ -104,9 +106,9 @@ class _DiskCache:
         try:
             if result.library.has_dynamic_globals:
                 _stop_caching(f"{self._name} refers to a machine address or a large array as a global")
-            elif _hash_sources() == _stamp():
+            elif _hash_sources(self._module, _read_sources()) == (stamp := _stamp(self._module)):
                 key = self._key(signature, result.library.codegen)
-                _write(self._path(key), _dumps((key, result._reduce())))
+                _write(self._path(key), stamp, _dumps((key, result._reduce())))
         except Exception as error:
             _stop_caching(f"writing {self._name} with numba {numba.__version__} failed with {error!r}")
 
@@ -173,21 +175,60 @@ def _is_ours(thing: Any) -> bool:
 # The stamp
 
 
+# Declares a part or gives a function of one: code that any loop may be compiled with.
+_PART = re.compile(rb"^@(part|generic|implements)\b", re.MULTILINE)
+_IMPORT = re.compile(rb"^(?:from|import) bouncy\.([\w.]+)(?: import ([^(\n]+|\([^)]+\)))?", re.MULTILINE)
+
+
 @functools.cache
-def _stamp() -> bytes:
-    """Return the hash of the sources as they were when the package was imported."""
-    return _hash_sources()
+def _stamp(module: str) -> bytes:
+    """Return the hash of the sources of compiled code as they were when the package was imported."""
+    return _hash_sources(module, _first_sources())
 
 
-def _hash_sources() -> bytes:
-    """Return the SHA-256 of the names and contents of all sources of the package."""
+@functools.cache
+def _first_sources() -> dict[str, bytes]:
+    return _read_sources()
+
+
+def _read_sources() -> dict[str, bytes]:
+    """Return the sources of the package by the names of their modules below it."""
+    return {
+        path.relative_to(_ROOT).with_suffix("").as_posix().replace("/", "."): path.read_bytes()
+        for path in _ROOT.rglob("*.py")
+        if path.is_file()  # editors leave dangling links behind
+    }
+
+
+def _hash_sources(module: str, sources: dict[str, bytes]) -> bytes:
+    """Return the SHA-256 of the sources that the compiled functions of a module can come from.
+
+    These are the module itself, all modules that declare or implement parts, since a loop is compiled with any of them,
+    and everything that these import when they are imported.
+    """
     hasher = hashlib.sha256()
-    for path in sorted(_ROOT.rglob("*.py")):
-        if path.is_file():  # editors leave dangling links behind
-            content = path.read_bytes()
-            hasher.update(f"{path.relative_to(_ROOT).as_posix()}:{len(content)}:".encode())
-            hasher.update(content)
+    seen: set[str] = set()
+    found = [name for name, content in sources.items() if _PART.search(content)]
+    found.append(module.partition(".")[2])
+    while found:
+        name = found.pop()
+        name = name if name in sources else f"{name}.__init__"
+        if name in sources and name not in seen:
+            seen.add(name)
+            found += _imported_by(sources[name])
+    for name in sorted(seen):
+        hasher.update(f"{name}:{len(sources[name])}:".encode())
+        hasher.update(sources[name])
     return hasher.digest()
+
+
+def _imported_by(content: bytes) -> list[str]:
+    """Return the names below the package that a source imports at its top level, modules or not."""
+    names = []
+    for package, items in _IMPORT.findall(content):
+        names.append(package.decode())
+        names += [f"{package.decode()}.{item}" for item in re.findall(r"\w+", items.decode())]
+    return names
 
 
 def _digest(content: bytes) -> bytes:
@@ -197,8 +238,8 @@ def _digest(content: bytes) -> bytes:
 # Files
 
 
-def _read(path: Path) -> bytes | None:
-    """Return what `_write` wrote with the present sources, or None where it is missing, old, damaged or not ours."""
+def _read(path: Path, stamp: bytes) -> bytes | None:
+    """Return what `_write` wrote with a stamp, or None where it is missing, old, damaged or not ours."""
     try:
         with path.open("rb") as file:
             if not _is_private(os.fstat(file.fileno())):
@@ -206,17 +247,17 @@ def _read(path: Path) -> bytes | None:
             content = file.read()
     except FileNotFoundError:
         return None
-    stamp, checksum = content[:_DIGEST_SIZE], content[_DIGEST_SIZE : 2 * _DIGEST_SIZE]
+    found, checksum = content[:_DIGEST_SIZE], content[_DIGEST_SIZE : 2 * _DIGEST_SIZE]
     payload = content[2 * _DIGEST_SIZE :]
-    return payload if stamp == _stamp() and checksum == _digest(payload) else None
+    return payload if found == stamp and checksum == _digest(payload) else None
 
 
-def _write(path: Path, payload: bytes) -> None:
+def _write(path: Path, stamp: bytes, payload: bytes) -> None:
     """Replace a file in one step, so that another process sees the old content or the new one."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
     try:
         with open(descriptor, "wb") as file:
-            file.write(_stamp() + _digest(payload) + payload)
+            file.write(stamp + _digest(payload) + payload)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
