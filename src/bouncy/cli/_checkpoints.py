@@ -94,10 +94,10 @@ def kept_model(directory: str) -> Any:
 
 def remember(directory: str, **facts: Any) -> None:
     """Add facts to what is known about the command, whole or not at all."""
-    from bouncy._writing import written
+    from bouncy.storage.atomic import atomic_file
 
     content = {**recall(directory), **facts}
-    with written(os.path.join(directory, _COMMAND), overwrite=True) as file:
+    with atomic_file(os.path.join(directory, _COMMAND), overwrite=True) as file:
         file.write(json.dumps(content, indent=2).encode() + b"\n")
 
 

@@ -51,7 +51,7 @@ def command(run: str, kind: str, out: str, what: str | None, force: bool) -> Non
 
     RUN is a file that `bouncy sample --out` or `run.save` wrote, .nc or .zarr, or the directory of a checkpoint.
     """
-    from bouncy._writing import written
+    from bouncy.storage.atomic import atomic_file
 
     suffix = check_suffix(out, _SUFFIXES)
     check_extra(out, ["matplotlib"], "plots")
@@ -59,7 +59,7 @@ def command(run: str, kind: str, out: str, what: str | None, force: bool) -> Non
     draw = _drawing(kind, what)
     _use_no_window()
     figure = draw(load_run(run))
-    with written(out, overwrite=force) as file:
+    with atomic_file(out, overwrite=force) as file:
         figure.savefig(file, format=suffix[1:], dpi=_DPI)
     click.echo(f"Drawn to {out}.", err=True)
 

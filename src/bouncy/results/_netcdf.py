@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy._writing import written
 from bouncy.results._layout import ATTRIBUTES, GROUP, MOST_PACKED, Member, RunFileError, axes
+from bouncy.storage.atomic import atomic_file
 
 if TYPE_CHECKING:
     import xarray
@@ -32,7 +32,7 @@ def write(tree: xarray.DataTree, path: str, overwrite: bool, packed: list[str]) 
     for place in packed:
         group, name = place.split("/")
         encoding.setdefault(f"/{group}", {})[name] = {"zlib": True, "complevel": 1, "shuffle": False}
-    with written(path, overwrite) as file:
+    with atomic_file(path, overwrite) as file:
         tree.to_netcdf(file.name, engine="h5netcdf", encoding=encoding)
         with open(file.name, "rb") as whole:
             digest = _digest(whole, os.path.getsize(file.name))

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy._writing import written_directory
 from bouncy.results._layout import ATTRIBUTES, GROUP, MOST_PACKED, Member, RunFileError
+from bouncy.storage.atomic import atomic_directory
 
 if TYPE_CHECKING:
     import xarray
@@ -44,7 +44,7 @@ def write(tree: xarray.DataTree, path: str, overwrite: bool, packed: list[str]) 
             codecs = [GzipCodec(level=1)] if small else None
             encoding.setdefault(f"/{group}", {})[name] = {"chunks": shape, "compressors": codecs}
     with (
-        written_directory(path, overwrite, _METADATA) as folder,
+        atomic_directory(path, overwrite, _METADATA) as folder,
         zarr.config.set({"array.write_empty_chunks": True}),
         warnings.catch_warnings(),
     ):

@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from bouncy._writing import sync_directory, written
 from bouncy.run.container import packed, synced, unpacked
 from bouncy.run.rows import InFile, Rows
+from bouncy.storage.atomic import atomic_file, sync_directory
 
 Arrays = dict[str, NDArray[Any]]
 Result = TypeVar("Result")
@@ -162,7 +162,7 @@ class Checkpoint:
         for file in filled:
             synced(file)
         state = _STATES[self._state == _STATES[0]]  # never the file of the last generation
-        with written(str(self.folder / state), overwrite=True) as out:
+        with atomic_file(str(self.folder / state), overwrite=True) as out:
             for part in packed(header, arrays):
                 out.write(part)
         for file in stale:

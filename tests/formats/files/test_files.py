@@ -1,12 +1,10 @@
 """Choosing a format, opening files with care, and writing them whole or not at all (deterministic)."""
 
 import os
-import stat
 
 import numpy as np
 import pytest
 
-import bouncy.formats.files as files
 from bouncy.formats.files import ModelFileError, load_model, save_model
 from bouncy.formats.files._source import opened
 from bouncy.targets.contract import Target
@@ -158,55 +156,3 @@ def test_a_failure_while_writing_leaves_what_was_there(tmp_path, target):
         save_model(bad, path, overwrite=True)
     assert path.read_text() == "precious"
     assert os.listdir(tmp_path) == ["a.npz"]
-
-
-def test_a_file_that_appears_while_writing_is_kept(tmp_path, target, monkeypatch):
-    """Catches a look at what exists that is taken for a promise."""
-    path = tmp_path / "a.json"
-    form = files._choose(str(path), None)
-    save = form.save
-
-    def slowly(target, file):
-        save(target, file)
-        path.write_text("precious")
-
-    monkeypatch.setattr(form, "save", slowly)
-    with pytest.raises(FileExistsError, match="overwrite=True"):
-        save_model(target, path)
-    assert path.read_text() == "precious"
-    assert os.listdir(tmp_path) == ["a.json"]
-
-
-def test_a_file_system_without_links_will_do(tmp_path, target, monkeypatch):
-    """Catches a writer that needs hard links, which not every file system has."""
-
-    def refuse(*_):
-        raise PermissionError("no links here")
-
-    monkeypatch.setattr(os, "link", refuse)
-    save_model(target, tmp_path / "a.json")
-    assert os.listdir(tmp_path) == ["a.json"]
-
-
-def test_the_file_has_the_permissions_of_any_other(tmp_path, target):
-    """Catches a temporary file's private permissions on the model, which a group could not read."""
-    save_model(target, tmp_path / "a.json")
-    (tmp_path / "other").touch()
-    assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == stat.S_IMODE((tmp_path / "other").stat().st_mode)
-
-
-def test_a_link_stays_a_link(tmp_path, target):
-    """Catches a link that is replaced by a file, which leaves its target as it was."""
-    (tmp_path / "link.json").symlink_to(tmp_path / "a.json")
-    save_model(target, tmp_path / "link.json")
-    assert (tmp_path / "link.json").is_symlink()
-    assert load_model(tmp_path / "a.json").d == 2
-
-
-def test_places_where_nothing_can_be_written_are_refused(tmp_path, target):
-    """Catches an error that names the temporary file instead of what is wrong."""
-    with pytest.raises(FileNotFoundError, match="there is no directory"):
-        save_model(target, tmp_path / "nowhere" / "a.json")
-    (tmp_path / "folder.json").mkdir()
-    with pytest.raises(FileExistsError, match="not a regular file"):
-        save_model(target, tmp_path / "folder.json", overwrite=True)

@@ -19,8 +19,8 @@ from typing import Any
 
 from bouncy._registry import modules
 from bouncy._validation import check_count, check_flag, check_path
-from bouncy._writing import written
 from bouncy.formats.files._source import ModelFileError, opened
+from bouncy.storage.atomic import atomic_file
 from bouncy.targets.contract import Target
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
@@ -116,7 +116,7 @@ def save_model(
     chosen = _choose(place, format)
     _check_target(target, chosen)
     _check_options(chosen.NAME, "writing", chosen.save, options)
-    with written(place, check_flag("overwrite", overwrite)) as file:
+    with atomic_file(place, check_flag("overwrite", overwrite)) as file:
         chosen.save(target, file, **options)
 
 

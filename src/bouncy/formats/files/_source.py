@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Iterator
 from typing import BinaryIO
+
+from bouncy.storage.archive import open_regular
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -67,11 +68,11 @@ class Source:
 def opened(path: str, max_bytes: int) -> Iterator[Source]:
     """Open a regular file of 1 to `max_bytes` bytes for reading."""
     try:
-        # before opening: that would wait for ever at a named pipe
-        _check_regular(path, os.stat(path))
-        file = open(path, "rb")  # noqa: SIM115 -- closed below; errors of the reading are not those of the opening
+        file = open_regular(path)
     except OSError as error:
         raise ModelFileError(path, f"cannot be opened: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ModelFileError(path, str(error)) from error
     with file:
         size = os.fstat(file.fileno()).st_size
         if size == 0:
@@ -79,13 +80,6 @@ def opened(path: str, max_bytes: int) -> Iterator[Source]:
         if size > max_bytes:
             raise ModelFileError(path, _too_large(size, max_bytes))
         yield Source(path, file, size, max_bytes)
-
-
-def _check_regular(path: str, status: os.stat_result) -> None:
-    if stat.S_ISDIR(status.st_mode):
-        raise ModelFileError(path, "is a directory; expected a file")
-    if not stat.S_ISREG(status.st_mode):
-        raise ModelFileError(path, "is not a regular file")
 
 
 def _too_large(size: int, max_bytes: int) -> str:

@@ -22,6 +22,7 @@ from bouncy._validation import first_true
 from bouncy.formats.files import _labels
 from bouncy.formats.files._lattice import is_lattice
 from bouncy.formats.files._source import Source
+from bouncy.storage.archive import new_member
 from bouncy.targets.mrf import MRF
 
 NAME = "npz"
@@ -237,10 +238,7 @@ def _lattice(source: Source, shape: NDArray[Any], d: int) -> tuple[int, ...]:
 
 
 def _write(file: BinaryIO, members: dict[str, NDArray[Any]]) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+    with zipfile.ZipFile(file, "w") as archive:
         for name, array in members.items():
-            entry = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, not today
-            entry.create_system = 3  # says Unix everywhere, for equal bytes
-            entry.external_attr = 0o644 << 16
-            with archive.open(entry, "w", force_zip64=True) as stream:
+            with new_member(archive, f"{name}.npy") as stream:
                 np.lib.format.write_array(stream, array, version=(1, 0), allow_pickle=False)

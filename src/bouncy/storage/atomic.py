@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 
 @contextlib.contextmanager
-def written(path: str, overwrite: bool) -> Iterator[BinaryIO]:
+def atomic_file(path: str, overwrite: bool) -> Iterator[BinaryIO]:
     """Open a new file that takes its place at `path` when the block ends without an error, and is removed otherwise.
 
     A link at `path` stays a link: what it points to is replaced.
@@ -33,7 +33,7 @@ def written(path: str, overwrite: bool) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def written_directory(path: str, overwrite: bool, marker: str) -> Iterator[str]:
+def atomic_directory(path: str, overwrite: bool, marker: str) -> Iterator[str]:
     """Make a directory that takes its place at `path` when the block ends without an error, and is removed otherwise.
 
     One that exists is replaced only if it holds a file called `marker`, as directories of its kind do: a slip of the
