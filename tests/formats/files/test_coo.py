@@ -75,6 +75,11 @@ def test_terms_on_the_same_pair_add_up_as_in_dimod(tmp_path):
     assert np.array_equal(energies(target), energies_by_dimod(bqm, (0, 1)))
 
 
+def test_files_that_do_not_declare_their_terms_may_end_without_a_newline():
+    """Catches files of other programs refused for lack of a comment that only we write."""
+    assert load_text("0 1 1\n0 0 2.5", vartype="SPIN").r.tolist() == [2.5, 0.0]
+
+
 def load_text(text, **options):
     content = text if isinstance(text, bytes) else text.encode()
     return as_coo.load(Source("a.coo", io.BytesIO(content), len(content), 2**20), **options)
@@ -130,6 +135,11 @@ MALFORMED = {
     "two vartypes": ("# vartype=SPIN\n\n# vartype=BINARY\n", 3, "vartype is BINARY here, but SPIN before"),
     "two offsets": ("# offset=1\n# offset=1\n0 0 1\n", 2, "a second time"),
     "offset in words": ("0 0 1\n# offset=one\n", 2, "finite number, got 'one'"),
+    "two counts": ("# terms=1\n# terms=1\n0 0 1\n", 2, "gives terms a second time"),
+    "count in words": ("# terms=-1\n0 0 1\n", 1, "an integer >= 0, got '-1'"),
+    "fewer than declared": ("# terms=3\n0 0 1\n0 1 2\n", None, "has 2 terms, but a comment declares terms=3: .* trunc"),
+    "more than declared": ("0 0 1\n0 1 2\n# terms=1\n", None, "has 2 terms, but .* comment should be removed"),
+    "last line cut": ("# terms=2\n0 0 1\n0 1 2", None, "does not end with a newline, but a comment declares terms=2"),
     "no terms": ("# vartype=SPIN\n\n", None, "holds no terms"),
     "sums overflow": ("0 1 1e308\n0 1 1e308\n", None, "overflows a float64"),
 }

@@ -64,6 +64,11 @@ def probabilities(target):
     return np.exp(target.log_prob(spins)).reshape((2,) * target.d)
 
 
+def test_a_file_of_others_may_end_without_a_newline():
+    """Catches files of other programs refused for lack of an end that only we write."""
+    assert np.array_equal(probabilities(load_text(PAIRWISE.rstrip())), probabilities(load_text(PAIRWISE)))
+
+
 def test_a_pairwise_network_has_the_weights_of_its_tables():
     """Catches tables read in the wrong order of variables or states, and a constant that is lost."""
     target = load_text(PAIRWISE)
@@ -162,6 +167,19 @@ def test_a_network_without_functions_is_uniform():
     target = load_text("MARKOV\n2\n2 2\n0\n")
     assert np.array_equal(target.r, [0, 0])
     assert target.offset == 0
+
+
+def test_the_last_table_of_ones_is_left_out():
+    """Catches a graph that grows by a table whenever it is saved, and a table of a BAYES network that is lost."""
+    graph = FactorGraph([((0, 1, 2), np.arange(1.0, 9.0).reshape(2, 2, 2))])
+    for _ in range(2):
+        file = io.BytesIO()
+        as_uai.save(graph, file)
+        assert file.getvalue().endswith(b"\n2\n1.0 1.0\n")
+        graph = load_text(file.getvalue())
+        assert len(graph.factors) == 1
+    with pytest.raises(ModelFileError, match="add up to 1"):
+        load_text("BAYES\n1\n2\n1\n1 0\n2 1 1")
 
 
 def test_potentials_that_do_not_fit_are_refused(tmp_path):

@@ -2,10 +2,11 @@
 
 A line `u v bias` is the term bias x_u x_v, or bias x_u where u = v; u and v are integers >= 0. Terms on the same pair
 add up. Lines that start with `#` are comments; `# vartype=SPIN` says that variables are -1/+1, `# vartype=BINARY` that
-they are 0/1. The format of dimod has no place for a constant: ours is kept in a comment, `# offset=1.5`, which dimod
-passes over. Nor does dimod read exponents such as `1e-3`: we write all digits, and read both.
+they are 0/1. Two comments of ours are ignored by dimod: `# offset=1.5` is the constant of the energy, and `# terms=12`
+the number of terms in a file that ends with a newline, so that a truncated file is refused. dimod does not read
+exponents such as `1e-3`: we write all digits, and read both.
 
-Sites come in the order of their labels.
+Sites are in the order of their labels.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +37,18 @@ TARGETS = (MRF,)
 _VARTYPES = ("SPIN", "BINARY")
 _COMMENT = re.compile(rb"^[ \t\f]*#[^\n]*", re.MULTILINE)
 _VARTYPE = re.compile(rb"vartype[:=][ \t]*([-_.a-zA-Z0-9]+)")
-_OFFSET = re.compile(rb"[ \t\f]*#[ \t]*offset=(\S+)[ \t]*")
+_OWN = re.compile(rb"[ \t\f]*#[ \t]*(offset|terms)=(\S+)[ \t]*")
 _NUMERALS = b"0123456789+-.eE \t\n"
 _TERM = np.dtype([("u", np.int64), ("v", np.int64), ("bias", np.float64)])
+_Terms = tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float64], float]  # i, j, bias; offset
+
+
+class _Comments(NamedTuple):
+    """Contents of the comments of a file."""
+
+    vartype: str
+    offset: float = 0.0
+    terms: int | None = None
 
 
 def load(source: Source, *, vartype: Any = None, temperature: float = 1.0) -> MRF:
@@ -46,12 +56,13 @@ def load(source: Source, *, vartype: Any = None, temperature: float = 1.0) -> MR
     temperature = check_positive("temperature", temperature)
     given = None if vartype is None else _check_vartype(vartype)
     text = source.text()
-    kind, offset = _read_comments(source, text, given)
-    terms = _read_terms(source, _COMMENT.sub(b"", text))  # the ends of lines stay, and with them the numbers of lines
+    comments = _read_comments(source, text, given)
+    terms = _read_terms(source, _COMMENT.sub(b"", text))  # newlines stay, so that errors have the right line
+    _check_complete(source, comments.terms, terms.size, text.endswith(b"\n"))
     labels, ends = np.unique(np.concatenate([terms["u"], terms["v"]]), return_inverse=True)
     i, j = ends.reshape(2, -1)
     with source.blamed():
-        return _assemble(labels.tolist(), i, j, terms["bias"], kind, offset, temperature)
+        return _assemble(labels.tolist(), i, j, terms["bias"], comments.vartype, comments.offset, temperature)
 
 
 def save(
@@ -60,42 +71,44 @@ def save(
     """Write the energy E = -temperature log p, first the linear term of every site, then the pairs."""
     kind = _check_vartype(vartype)
     numbers = _labels.site_numbers(target, check_flag("renumber", renumber), "a COO file")
-    terms, offset = (_spin_terms if kind == "SPIN" else _binary_terms)(target, temperature)
-    file.write(f"# vartype={kind}\n".encode())
+    i, j, bias, offset = (_spin_terms if kind == "SPIN" else _binary_terms)(target, temperature)
+    file.write(f"# vartype={kind}\n# terms={bias.size}\n".encode())
     if offset:
         file.write(f"# offset={_decimal(offset)}\n".encode())
-    for i, j, bias in terms:
-        file.write(b"%d %d %b\n" % (numbers[i], numbers[j], _decimal(bias).encode()))
+    for u, v, value in zip(i.tolist(), j.tolist(), bias.tolist(), strict=True):
+        file.write(b"%d %d %b\n" % (numbers[u], numbers[v], _decimal(value).encode()))
 
 
 def _check_vartype(vartype: Any) -> str:
-    """Return "SPIN" or "BINARY"; dimod's members of that name will do."""
+    """Return "SPIN" or "BINARY"; dimod's members of that name are accepted too."""
     name = getattr(vartype, "name", vartype)
     if not isinstance(name, str) or name not in _VARTYPES:
         raise ValueError(f"vartype must be 'SPIN' (-1/+1) or 'BINARY' (0/1), got {vartype!r:.60}")
     return name
 
 
-def _read_comments(source: Source, text: bytes, vartype: str | None) -> tuple[str, float]:
-    """Return the vartype, from the header or as it was given, and the constant of the energy."""
-    offset, line, counted = None, 1, 0
+def _read_comments(source: Source, text: bytes, vartype: str | None) -> _Comments:
+    """Return what the comments say; the vartype may be given instead."""
+    found: dict[str, Any] = {}
+    line, counted = 1, 0
     for comment in _COMMENT.finditer(text):
         line += text.count(b"\n", counted, comment.start())
         counted = comment.start()
         header = _VARTYPE.search(comment.group())
         if header is not None:
             vartype = _read_vartype(source, header.group(1), vartype, line)
-        constant = _OFFSET.fullmatch(comment.group())
-        if constant is not None:
-            if offset is not None:
-                raise source.error("gives the offset a second time", line=line)
-            offset = _read_number(source, constant.group(1), line)
+        own = _OWN.fullmatch(comment.group())
+        if own is not None:
+            name, token = own.group(1).decode("ascii"), own.group(2)
+            if name in found:
+                raise source.error(f"gives {name} a second time", line=line)
+            found[name] = _read_token(source, parse_number if name == "offset" else parse_index, token, line)
     if vartype is None:
         raise source.error(
             "does not say what its variables are: there is no line '# vartype=SPIN' or '# vartype=BINARY'; "
             "pass vartype='SPIN' (-1/+1) or vartype='BINARY' (0/1)"
         )
-    return vartype, 0.0 if offset is None else offset
+    return _Comments(vartype, **found)
 
 
 def _read_vartype(source: Source, word: bytes, vartype: str | None, line: int) -> str:
@@ -107,11 +120,22 @@ def _read_vartype(source: Source, word: bytes, vartype: str | None, line: int) -
     return name
 
 
-def _read_number(source: Source, token: bytes, line: int) -> float:
+def _read_token(source: Source, parse: Callable[[bytes], float], token: bytes, line: int) -> float:
     try:
-        return parse_number(token)
+        return parse(token)
     except ValueError as error:
         raise source.error(str(error), line=line) from None
+
+
+def _check_complete(source: Source, declared: int | None, found: int, ended: bool) -> None:
+    """Raise if a file that declares its number of terms has another number, or ends within the last one."""
+    if declared is None or (found == declared and ended):
+        return
+    problem = f"has {found} terms" if found != declared else "does not end with a newline"
+    raise source.error(
+        f"{problem}, but a comment declares terms={declared}: the file is truncated, or was edited and the comment "
+        "should be removed"
+    )
 
 
 def _read_terms(source: Source, text: bytes) -> NDArray[Any]:
@@ -119,12 +143,12 @@ def _read_terms(source: Source, text: bytes) -> NDArray[Any]:
     if not text.strip():
         raise source.error("holds no terms; expected lines 'u v bias'")
     terms = _read_quickly(text)
-    # line by line only if something is wrong, to find out where
+    # line by line only to find the line of an error
     return _read_carefully(source, text) if terms is None else terms
 
 
 def _read_quickly(text: bytes) -> NDArray[Any] | None:
-    """Return what `_read_carefully` returns, ten times as fast, or None where anything is out of the ordinary."""
+    """Return what `_read_carefully` returns, ten times as fast, or None for text that it may refuse."""
     if text.translate(None, _NUMERALS):
         return None
     try:
@@ -134,8 +158,8 @@ def _read_quickly(text: bytes) -> NDArray[Any] | None:
     except (ValueError, DeprecationWarning, OverflowError):
         return None
     ends = np.stack([terms["u"], terms["v"]])
-    proper = np.isfinite(terms["bias"]).all() and ends.min() >= 0 and ends.max() < INDEX_END
-    return terms if proper else None
+    valid = np.isfinite(terms["bias"]).all() and ends.min() >= 0 and ends.max() < INDEX_END
+    return terms if valid else None
 
 
 def _read_carefully(source: Source, text: bytes) -> NDArray[Any]:
@@ -171,26 +195,19 @@ def _assemble(
     return assemble(labels, K, linear, offset, temperature)
 
 
-def _spin_terms(target: MRF, temperature: float) -> tuple[Iterator[tuple[int, int, float]], float]:
+def _spin_terms(target: MRF, temperature: float) -> _Terms:
     terms = energy_terms(target, temperature)
-    return _rows(terms.h, terms.i, terms.j, terms.J), terms.offset
+    sites = np.arange(target.d)
+    return np.r_[sites, terms.i], np.r_[sites, terms.j], np.r_[terms.h, terms.J], terms.offset
 
 
-def _binary_terms(target: MRF, temperature: float) -> tuple[Iterator[tuple[int, int, float]], float]:
-    plain = MRF(target.M, target.r, offset=target.offset)  # its labels are the numbers of its sites
-    Q, offset = to_qubo(plain, temperature)
-    return ((i, j, value) for (i, j), value in Q.items()), offset  # type: ignore[misc]
-
-
-def _rows(
-    h: NDArray[np.float64], i: NDArray[np.integer], j: NDArray[np.integer], J: NDArray[np.float64]
-) -> Iterator[tuple[int, int, float]]:
-    for site, value in enumerate(h.tolist()):
-        yield site, site, value
-    yield from zip(i.tolist(), j.tolist(), J.tolist(), strict=True)
+def _binary_terms(target: MRF, temperature: float) -> _Terms:
+    Q, offset = to_qubo(MRF(target.M, target.r, offset=target.offset), temperature)  # labelled by the numbers of sites
+    i, j = np.array(list(Q)).T
+    return i, j, np.fromiter(Q.values(), np.float64, len(Q)), offset
 
 
 def _decimal(value: float) -> str:
-    """Return the shortest digits that give back the same float, without an exponent: dimod passes over those lines."""
+    """Return the shortest digits of a float, without an exponent: dimod ignores lines with exponents."""
     text = repr(value)
     return f"{Decimal(text):f}" if "e" in text else text

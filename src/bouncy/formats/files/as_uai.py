@@ -1,13 +1,17 @@
 """UAI: the text format of the UAI inference competitions, for networks of binary variables.
 
-A file is the word MARKOV or BAYES, the number of variables and their numbers of states (2, for each), the number of
-functions and the variables of each, and their tables: the number of entries, then the entries, >= 0, the last variable
-changing fastest. In a BAYES file there is a table for each variable given others, and that variable is the last one of
-its table. State 0 is the spin -1, state 1 the spin +1. Lines may end anywhere; those that start with `c` are comments.
+A file holds the word MARKOV or BAYES, the number of variables, their numbers of states (2 each), the number of
+functions, the variables of each function, and the tables: the number of entries, then the entries, >= 0, with the last
+variable changing fastest. In a BAYES file the table of each variable given others has that variable last. State 0 is
+the spin -1, state 1 the spin +1. Lines may end anywhere; those that start with `c` are comments.
+
+The last table that we write is `1 1`, of variable 0. It changes no probability, and a file truncated anywhere lacks a
+word of it or has the same numbers. The reader leaves it out.
 
 A network of positive tables of one or two variables becomes an `MRF`, any other a `FactorGraph`.
 
-An evidence file is a number of variables, then each with its state; a `1`, for one set of evidence, may stand before.
+An evidence file is the number of observed variables, then each with its state; a `1`, for one set of evidence, may
+precede them.
 
 References: http://www.hlt.utdallas.edu/~vgogate/uai16-evaluation/uaiformat.html
 """
@@ -25,8 +29,7 @@ from bouncy._validation import check_flag, first_true
 from bouncy.formats._terms import energy_terms
 from bouncy.formats.files import _labels
 from bouncy.formats.files._source import Source, opened
-from bouncy.formats.files._tokens import show
-from bouncy.formats.files._uai_tokens import Tokens
+from bouncy.formats.files._tokens import Tokens, show
 from bouncy.targets.contract import Target
 from bouncy.targets.factor_graph import FactorGraph
 from bouncy.targets.mrf import MRF
@@ -39,7 +42,7 @@ TARGETS = (MRF, FactorGraph)
 _KINDS = (b"MARKOV", b"BAYES")
 _MOST_VARIABLES = 20  # of one table: a million entries
 _SMALLEST = float(np.finfo(np.float64).tiny)  # smaller numbers have fewer digits
-_CARELESS = 1e-2  # by how much conditional probabilities, often given to three digits, may miss a sum of 1
+_SUM_TOLERANCE = 1e-2  # for sums of conditional probabilities, which are often given to three digits
 
 
 class _Factor(NamedTuple):
@@ -47,8 +50,11 @@ class _Factor(NamedTuple):
     table: NDArray[np.float64]  # (2,) * number of variables
 
 
+_END = _Factor((0,), np.ones(2))
+
+
 def load(source: Source, *, evidence: str | os.PathLike[str] | None = None) -> Target:
-    """Read a network, and clamp it to the evidence in another file if there is one."""
+    """Read a network, and clamp it to the evidence of another file if one is given."""
     d, factors = _read_network(Tokens(source))
     with source.blamed():
         graph = FactorGraph(factors, d=d)
@@ -63,7 +69,7 @@ def save(target: MRF | FactorGraph, file: BinaryIO, *, renumber: bool = False) -
             f"a UAI file numbers variables from 0 and cannot keep the labels {target.labels!s:.60}; pass "
             "renumber=True to write 0, 1, ... in their place, or save as .json"
         )
-    factors = _factors_of_mrf(target) if isinstance(target, MRF) else _factors_of_graph(target)
+    factors = [*(_factors_of_mrf(target) if isinstance(target, MRF) else _factors_of_graph(target)), _END]
     file.write(f"MARKOV\n{target.d}\n{' '.join(['2'] * target.d)}\n{len(factors)}\n".encode())
     for variables, _ in factors:
         file.write(f"{' '.join(map(str, (len(variables), *variables)))}\n".encode())
@@ -82,7 +88,8 @@ def _read_network(tokens: Tokens) -> tuple[int, list[_Factor]]:
     scopes = _read_scopes(tokens, d) if kind == b"MARKOV" else _read_families(tokens, d)
     factors = [_Factor(scope, _read_table(tokens, k, scope, kind)) for k, scope in enumerate(scopes)]
     tokens.finish(f"the last of {len(factors)} tables")
-    return d, factors
+    ends = bool(factors) and factors[-1].variables == _END.variables and np.array_equal(factors[-1].table, _END.table)
+    return d, factors[:-1] if ends and kind == b"MARKOV" else factors
 
 
 def _read_states(tokens: Tokens, d: int) -> None:
@@ -110,7 +117,7 @@ def _read_scope(tokens: Tokens, k: int, d: int) -> tuple[int, ...]:
 
 
 def _read_families(tokens: Tokens, d: int) -> list[tuple[int, ...]]:
-    """Return the scopes of a BAYES network, in which each variable must be the last one exactly once."""
+    """Return the scopes of a BAYES network; each variable must be the last one of exactly one scope."""
     scopes: list[tuple[int, ...]] = []
     about: dict[int, int] = {}
     for k in range(tokens.index("the number of functions")):
@@ -145,7 +152,7 @@ def _read_table(tokens: Tokens, k: int, scope: tuple[int, ...], kind: bytes) -> 
 
 def _check_sums(tokens: Tokens, what: str, table: NDArray[np.float64]) -> None:
     sums = table.sum(axis=-1).ravel()
-    wrong = np.abs(sums - 1) > _CARELESS
+    wrong = np.abs(sums - 1) > _SUM_TOLERANCE
     if wrong.any():
         at = int(np.argmax(wrong))
         raise tokens.error(
@@ -155,7 +162,7 @@ def _check_sums(tokens: Tokens, what: str, table: NDArray[np.float64]) -> None:
 
 
 def _is_simple(factor: _Factor) -> bool:
-    """Return whether a factor is one of a Markov random field: of at most a pair, and positive."""
+    """Return whether a factor can be part of an `MRF`: at most two variables, and positive."""
     return len(factor.variables) <= 2 and bool(factor.table.min() > 0)
 
 
@@ -169,7 +176,7 @@ def _clamped(target: Target, path: Any, max_bytes: int) -> Target:
 
 def _read_evidence(tokens: Tokens, d: int) -> dict[int, int]:
     """Return the observed spins of an evidence file."""
-    # an even number of words only where the number of sets of evidence stands before the one set
+    # the number of words is even only if the number of sets of evidence precedes the one set
     if tokens.count() % 2 == 0:
         sets = tokens.index("the number of sets of evidence")
         if sets != 1:
@@ -195,7 +202,7 @@ def _factors_of_mrf(target: MRF) -> list[_Factor]:
 
 
 def _factors_of_graph(target: FactorGraph) -> list[_Factor]:
-    """Return the tables of a graph, its constant spread over them: not all readers know functions of no variables."""
+    """Return the tables of a graph with its constant spread over them: not all readers accept functions of nothing."""
     site = {label: i for i, label in enumerate(target.labels)}
     factors = [(tuple(site[label] for label in variables), table) for variables, table in target.factors]
     constant = sum(float(table) for scope, table in factors if not scope)
