@@ -28,7 +28,7 @@ class TestSuiteOfDimod(unittest.TestCase):
 
 
 def test_interface():
-    """Catches a keyword that is not announced, which composites of dimod would drop, or announced and not taken."""
+    """Catches a keyword that is not announced, which composites of dimod would drop, or announced and not accepted."""
     sampler = BouncySampler()
     dimod.testing.assert_sampler_api(sampler)
     keywords = inspect.signature(sampler.sample).parameters.values()
@@ -40,7 +40,7 @@ def test_interface():
 
 
 @pytest.mark.parametrize("vartype", ["SPIN", "BINARY"])
-def test_states_come_as_often_as_they_are_probable(vartype):
+def test_states_are_drawn_with_their_probabilities(vartype):
     """Catches a wrong sign or temperature, columns under the wrong label, and occurrences that are not counted.
 
     False alarms 1e-6; a total variation of 0.025 between the states and exp(-beta E) is seen. Twenty sweeps apart the
@@ -90,7 +90,7 @@ def test_ising_and_qubo_share_the_keywords():
 
 
 def test_info_can_be_written_to_a_file():
-    """Catches NumPy numbers, masked arrays or objects in `info`, which JSON refuses, and a seed that is not told."""
+    """Catches NumPy numbers, masked arrays or objects in `info`, which JSON refuses, and an unreported seed."""
     bqm = dimod.BinaryQuadraticModel(H, J, "BINARY")
     for seed in (5, None, np.random.SeedSequence(5)):
         found = BouncySampler().sample(bqm, num_reads=50, seed=seed)
@@ -104,7 +104,7 @@ def test_info_can_be_written_to_a_file():
 
 
 @pytest.mark.parametrize("vartype", ["SPIN", "BINARY"])
-def test_chains_start_where_they_are_told(vartype):
+def test_chains_start_at_the_initial_states(vartype):
     """Catches initial states whose values are put on the wrong variables or not converted: nothing moves here."""
     spin = dimod.BinaryQuadraticModel({}, {("z", "b"): -50.0, ("b", "a"): 50.0}, "SPIN")
     bqm = spin.change_vartype(vartype, inplace=False)
@@ -144,13 +144,13 @@ def test_a_model_without_variables_has_one_state():
     ],
 )
 def test_faults_are_named(keywords, error, message):
-    """Catches arguments that are taken for something else, or errors that speak of another function's arguments."""
+    """Catches wrong arguments that are accepted, or errors about another function's arguments."""
     with pytest.raises(error, match=message):
         BouncySampler().sample_ising(H, J, **keywords)
 
 
 def test_other_objects_are_refused():
-    """Catches an attribute error from the depths when the argument is no binary quadratic model."""
+    """Catches an unexplained attribute error when the argument is not a binary quadratic model."""
     with pytest.raises(TypeError, match=r"must be a dimod.BinaryQuadraticModel"):
         BouncySampler().sample(H)
 

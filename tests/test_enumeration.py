@@ -197,7 +197,7 @@ def test_any_target_with_forbidden_states():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_an_impossible_log_prob_is_named(value):
-    """Would catch NaN in every expectation from one bad state, without a word about which."""
+    """Would catch NaN in every expectation from one bad state, without saying which."""
     with pytest.raises(
         TargetError, match=r"log_prob of PathView gave what cannot be its result at s = \[.?1, 1, .?1\]"
     ):
@@ -232,7 +232,7 @@ def test_a_target_without_any_state_is_refused():
 
 
 def test_too_many_sites_are_refused():
-    """Would catch a call that takes hours or all memory instead of saying so."""
+    """Would catch a call that takes hours or all memory without warning."""
     with pytest.raises(ValueError, match=r"2\^d states.*d <= 25.*got d = 26; use bouncy.sample"):
         exact(MRF.ising(26))
     with pytest.raises(ValueError, match="d <= 20, got d = 21"):

@@ -1,12 +1,12 @@
 """Gibbs updates of the hyperparameters of a regression, for `bouncy.Within`.
 
-Each function here states a prior and returns an update: a function of the coefficients x, (p,), of the present
-hyperparameters (a mapping) and of a numpy generator, which returns a new value, drawn from the law of the
+Each function here takes the parameters of a prior and returns an update: a function of the coefficients x, (p,), of
+the current hyperparameters (a mapping) and of a numpy generator, which draws a new value from the law of the
 hyperparameter given all else. Scales are standard deviations; their priors are those of the variances. Inverse gamma
 means the density proportional to z^(-shape - 1) exp(-rate/z) of a variance z, gamma the density proportional to
 z^(shape - 1) exp(-rate z). An update returns one value for all variables.
 
-An update is right if the rest of the joint density is that of `SpikeSlab` or `BayesianLasso` and no other prior depends
+An update is exact if the rest of the joint density is that of `SpikeSlab` or `BayesianLasso` and no other prior depends
 on the same hyperparameter. In particular, slabs and penalties are in units of y there and not of the noise.
 """
 
@@ -39,7 +39,7 @@ def noise_scale(X: Any, y: ArrayLike, *, shape: float = 0.0, rate: float = 0.0, 
     X, y : as of the target
     shape, rate : float
         Of the prior; zeros, the default, are p(noise_scale^2) = 1/noise_scale^2. A rate of zero is refused where there
-        are as many variables as observations: they could be fitted without noise, and there would be no posterior.
+        are as many variables as observations: they could fit without noise, and the posterior would be improper.
     intercept : bool
         As of the target.
 

@@ -1,4 +1,4 @@
-"""`BouncySampler`: bouncy as a sampler of dimod, for programs written against D-Wave's interface.
+"""`BouncySampler`: bouncy as a dimod sampler, for programs that use D-Wave's interface.
 
 Importing this module imports dimod, which comes with the extra `dimod`.
 """
@@ -39,8 +39,8 @@ _PARAMETERS = (
 class BouncySampler(dimod.Sampler):  # type: ignore[misc]
     """A `dimod.Sampler` that draws from p ~ exp(-beta E).
 
-    This is sampling at one temperature, not annealing: states come as often as they are probable, and the lowest
-    energy only if it is probable enough. `sample_ising` and `sample_qubo` take the same keywords as `sample`.
+    This is sampling at one temperature, not annealing: a state is drawn with its probability, and the state of lowest
+    energy may never be. `sample_ising` and `sample_qubo` take the same keywords as `sample`.
 
     Examples
     --------
@@ -54,12 +54,12 @@ class BouncySampler(dimod.Sampler):  # type: ignore[misc]
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Keywords of the sampling methods, each with the properties that bear on it."""
+        """Keywords of the sampling methods, each with its related properties."""
         return {name: ["samplers"] if name == "sampler" else [] for name in _PARAMETERS}
 
     @property
     def properties(self) -> dict[str, Any]:
-        """What this sampler is: a description and the names that `sampler` may have."""
+        """A description, and the names that `sampler` accepts."""
         return {
             "description": "samples p ~ exp(-beta E) with the Binary Bouncy Particle Sampler and its relatives",
             "samplers": sorted(names()),
@@ -93,11 +93,11 @@ class BouncySampler(dimod.Sampler):  # type: ignore[misc]
         sampler, chains, warmup, thin, seed, threads
             As in `bouncy.sample`.
         initial_states : samples-like, optional
-            Where the chains start: one state, or one for each, with the values of the model's own vartype (a
-            `dimod.SampleSet` is converted). Uniformly random otherwise.
+            Initial states: one for all chains or one per chain, with values of the model's vartype (a
+            `dimod.SampleSet` is converted). Uniformly random by default.
         aggregate : bool
-            Put equal states into one row and count them in `num_occurrences`; otherwise rows are in the order in
-            which they were drawn, one from each chain in turn.
+            Merge equal states into one row, counted in `num_occurrences`; otherwise rows are in the order of
+            drawing, one from each chain in turn.
         **kwargs
             Unknown keywords are ignored, with dimod's warning.
 
@@ -107,7 +107,7 @@ class BouncySampler(dimod.Sampler):  # type: ignore[misc]
             Variables in the order of the model, and their energies. `info` holds plain numbers and text: `mean` and
             `mean_se`, the expectation of each variable (in that order; for a BINARY model the probability of 1) and its
             standard error, from the whole path and not from the returned states alone; `ess` and `rhat`; `warnings`,
-            which say in plain words when not to believe them; and `beta`, `sampler` and `seed`.
+            sentences about results that are not reliable; and `beta`, `sampler` and `seed`.
         """
         self.remove_unknown_kwargs(**kwargs)
         check_bqm(bqm)
@@ -140,7 +140,7 @@ def _own_values(spins: NDArray[np.int8], bqm: Any) -> NDArray[np.int8]:
 
 
 def _info(run: Run, bqm: Any, beta: float) -> dict[str, Any]:
-    """Return what is known about the run in plain Python types, so that the sample set can be written to a file."""
+    """Return results and diagnostics of the run in plain Python types, so that the sample set can be saved."""
     binary = bqm.vartype is dimod.BINARY
     mean, error = ((1.0 + run.mean) / 2, run.mean_se / 2) if binary else (run.mean, run.mean_se)
     found = run.diagnostics

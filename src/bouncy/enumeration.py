@@ -14,10 +14,10 @@ from bouncy.targets.contract import Target, failed, flip, log_prob, raise_failur
 
 _MAX_SITES = 25
 _MAX_SITES_STORED = 20
-# The walk is compiled, the sums over it are done by NumPy one block of 2^_BLOCK_SITES states at a time.
+# The walk is compiled; NumPy sums over it, one block of 2^_BLOCK_SITES states at a time.
 _BLOCK_SITES = 16
-# Rounding grows along the walk: caches are recomputed this often, and at every state if |log p| exceeds the limit.
-# Only then is, for instance, log p(s) = log p(-s) to the last bit when energies are of order 1e300.
+# Rounding grows along the walk: caches are recomputed this often, and at every state if |log p| exceeds the limit,
+# which keeps, for instance, log p(s) = log p(-s) to the last bit when energies are of order 1e300.
 _STEPS_BETWEEN_RESYNCS = 64
 _LARGE_LOG_PROB = 1e3
 
@@ -129,7 +129,7 @@ def _block_log_probs(view: Any, low: int, high: NDArray[np.float64]) -> NDArray[
         s[:low] = states(low)[k]
         raise ValueError(
             f"log p must be finite or -inf for every state, got {log_p[k]} at s = {s.tolist()}; flip costs alone do "
-            "not tell log p where there are states of probability zero: give log_prob too"
+            "not determine log p if states have probability zero: give log_prob too"
         )
     return log_p
 
@@ -141,7 +141,7 @@ def _summarise(log_p: NDArray[np.float64], low: int) -> _Block:
     w = np.exp(log_p - top)
     z = w.sum()
     w /= z
-    # states of weight zero may be infinitely far away
+    # states of weight zero may have log p = -inf
     away = np.where(w > 0, log_p - top, 0.0)
     away_mean = np.sum(w * away)
     mean, pair_mean = _moments(w, low)
@@ -178,7 +178,7 @@ def _combine(blocks: list[_Block], high_spins: NDArray[np.float64], log_p: NDArr
     tops = np.array([block.top for block in blocks])
     top = tops.max()
     if top == -np.inf:
-        raise ValueError("log p is -inf for every state, so there is no distribution to speak of")
+        raise ValueError("log p is -inf for every state, so there is no distribution")
     w = np.exp(tops - top) * np.array([block.z for block in blocks])
     z = w.sum()
     w /= z
@@ -191,7 +191,7 @@ def _combine(blocks: list[_Block], high_spins: NDArray[np.float64], log_p: NDArr
     pair_mean = np.block([[low_pair_mean, cross], [cross.T, high_pair_mean]])
     np.fill_diagonal(pair_mean, 1.0)  # exactly, whatever the rounding of the weights
 
-    # relative to the block of largest weight, as energies may be much larger than their differences
+    # relative to the block of largest weight: energies may be much larger than their differences
     reference = blocks[int(np.argmax(w))].log_prob_mean
     away = np.array([block.log_prob_mean - reference if p > 0 else 0.0 for block, p in zip(blocks, w, strict=True)])
     away_mean = np.sum(w * away)

@@ -43,7 +43,7 @@ _SHOWN = 64
 
 @dataclass_state
 class BouncyBinaryState(StepMethodState):  # type: ignore[misc]
-    """What PyMC keeps of the step: everything that the rest of a chain depends on."""
+    """State of the step that PyMC saves: all that the rest of a chain depends on."""
 
     particle: list[NDArray[Any]] | None
     sampler: Sampler = field(metadata={"frozen": True})
@@ -54,8 +54,8 @@ class BouncyBinary(ArrayStepShared):  # type: ignore[misc]
     """PyMC step method that moves Bernoulli and two-category Categorical variables by a sampler of bouncy.
 
     All its variables together are one vector of d spins. A step runs the sampler's clock for some sweeps of d expected
-    attempts to flip a spin each. It evaluates the log-probability of the model once at its beginning and once for each
-    attempt, and of it those terms alone that the variables enter.
+    attempts to flip a spin each. It evaluates the log-probability of the model, only those terms that contain the
+    variables, once at its beginning and once for each attempt.
 
     Parameters
     ----------
@@ -66,21 +66,21 @@ class BouncyBinary(ArrayStepShared):  # type: ignore[misc]
     sweeps : int
         Sweeps per step.
     model : pymc.Model, optional
-        That of the context, if not given.
+        By default, the model of the context.
     rng, initial_point, compile_kwargs, blocked
         As for PyMC's own step methods. `compile_kwargs={"mode": "NUMBA"}` makes small models faster.
 
     Notes
     -----
-    The particle, its distances z to the walls, speeds w and budget, goes on where the last step left it, although NUTS
-    has meanwhile changed the distribution of the spins, p(s | others). That leaves the joint law right. Under the
-    target the particle is independent of s and of the others, and no p appears in its law: the clock does not see p,
-    and what is left of an Exp(1) budget after a payment is again Exp(1). A step preserves p(s | others) times that law;
+    The particle (distances z to the walls, speeds w and budget) continues from the last step, although NUTS has
+    meanwhile changed the distribution of the spins, p(s | others). The joint law stays exact: under the target the
+    particle is independent of s and of the others, and its law does not depend on p, as the clock does not see p and
+    the rest of an Exp(1) budget after a payment is again Exp(1). A step preserves p(s | others) times that law;
     steps of other methods preserve p(others | s) and do not see the particle.
 
     Statistics of each step are `hits` (attempted flips), `flips`, and `accept`, their ratio, NaN without any attempt.
 
-    Importing this module changes nothing in PyMC. To have the step assigned to binary variables by itself, put it
+    Importing this module changes nothing in PyMC. To have the step assigned to binary variables automatically, put it
     before PyMC's own, which are equally competent: `pymc.step_methods.STEP_METHODS.insert(0, BouncyBinary)`.
 
     A log-probability of NaN or +inf is an error, not a refusal as in PyMC's Metropolis methods.
@@ -138,13 +138,13 @@ class BouncyBinary(ArrayStepShared):  # type: ignore[misc]
         return values, [{"accept": accept, "hits": hits, "flips": flips}]
 
     def _advance(self, spins: NDArray[np.int8], point_map_info: Any) -> tuple[int, int]:
-        """Move spins in place and return the numbers of hits and flips, or raise in the words of the model."""
+        """Move spins in place and return the numbers of hits and flips; errors name the variables of the model."""
         assert self._walker is not None
         try:
             return self._walker.advance(spins, self.sweeps)
         except TargetError as caught:
             failure = caught
-        # Outside of the handler, so that an interrupt or an error of PyTensor arrives as it was raised.
+        # Outside of the handler, so that an interrupt or an error of PyTensor is raised without a context.
         if failure.__cause__ is not None:
             raise failure.__cause__
         value = self._log_prob(failure.state)
@@ -155,7 +155,7 @@ class BouncyBinary(ArrayStepShared):  # type: ignore[misc]
 
     @property
     def rng(self) -> np.random.Generator:
-        """The generator of the chain. PyMC sets it once for each, and the particle of the last one is forgotten."""
+        """Generator of the chain. PyMC sets it once per chain, which discards the particle of the previous chain."""
         return self._rng
 
     @rng.setter
@@ -165,7 +165,7 @@ class BouncyBinary(ArrayStepShared):  # type: ignore[misc]
 
     @property
     def particle(self) -> list[NDArray[Any]] | None:
-        """A copy of the state of clock and toll, or None before the first step of a chain."""
+        """Copy of the state of clock and toll, or None before the first step of a chain."""
         return None if self._walker is None else self._walker.state()
 
     @particle.setter
@@ -176,7 +176,7 @@ class BouncyBinary(ArrayStepShared):  # type: ignore[misc]
             self._walker.restore(state)
 
     def _compile(self, spins: NDArray[np.int8]) -> None:
-        """Have everything compiled before PyMC forks: siblings that compile may give different code the same name."""
+        """Compile everything before PyMC forks: forks that compile may give different code the same name."""
         self._log_prob(spins)
         self._new_walker(np.random.SeedSequence(0)).compile(spins)
 
@@ -185,7 +185,7 @@ class BouncyBinary(ArrayStepShared):  # type: ignore[misc]
         return Walker(target, self.sampler, seed)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what travels to another process: machine addresses do not, the particle does."""
+        """Return the state to pickle: with the particle, without machine addresses."""
         return {**self.__dict__, "_walker": None, "particle": self.particle}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -203,7 +203,7 @@ class BouncyBinary(ArrayStepShared):  # type: ignore[misc]
 class _LogProb:
     """log p(s | others) of the model up to a constant, as a function of spins; the others are shared variables.
 
-    Terms of the model that the variables do not enter are left out: they are constant while the spins move.
+    Terms of the model without these variables are left out: they are constant while the spins move.
     """
 
     def __init__(
@@ -238,12 +238,12 @@ def _as_values(spins: NDArray[np.int8], dtype: Any) -> NDArray[Any]:
 
 
 def _shown(spins: NDArray[np.int8], point_map_info: Any) -> str:
-    """Return text such as `a = [0 1], b = 1` for the variables that spins stand for."""
+    """Return the values of the variables as text such as `a = [0 1], b = 1`."""
     point = DictToArrayBijection.rmap(RaveledVars(_as_values(spins, np.int8), point_map_info))
     return ", ".join(f"{name} = {np.array2string(value, threshold=_SHOWN)}" for name, value in point.items())
 
 
-# What is binary
+# Checks that variables are binary
 
 
 def _binary_value_vars(vars: Any, model: Any, point: Point) -> list[Any]:

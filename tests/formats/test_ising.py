@@ -51,7 +51,7 @@ def test_log_prob_is_the_energy_term_by_term(h, J, offset, temperature):
 
 
 @given(linear_terms, pair_terms, values, temperatures, temperatures)
-def test_what_comes_out_is_what_went_in(h, J, offset, temperature, other):
+def test_round_trip(h, J, offset, temperature, other):
     """Would catch terms that are lost or doubled on the way out, another order of labels, or an energy scale that
     does not follow the temperature."""
     model = from_ising(h, J, temperature, offset)
@@ -168,7 +168,7 @@ def test_faults_are_named(h, J, error, message):
     ("temperature", "error"), [(0, ValueError), (-1, ValueError), (NAN, ValueError), ("1", TypeError)]
 )
 def test_temperature_is_checked(temperature, error):
-    """Would catch a model divided by a temperature that is none, in or out."""
+    """Would catch a model divided or multiplied by an invalid temperature."""
     with pytest.raises(error, match="temperature must be a finite number"):
         from_ising({"a": 1.0}, {}, temperature)
     with pytest.raises(error, match="temperature must be a finite number"):
@@ -176,7 +176,7 @@ def test_temperature_is_checked(temperature, error):
 
 
 def test_overflow_of_constants_and_energies():
-    """Would catch infinite constants and energies that are handed out."""
+    """Would catch infinite constants and energies."""
     with pytest.raises(ValueError, match=r"the constant term.*overflows"):
         from_ising({"a": 1.0}, {}, 0.5, offset=1e308)
     with pytest.raises(ValueError, match="offset must be a finite number, got inf"):
@@ -202,7 +202,7 @@ def test_bqm_energies_are_those_of_dimod(names, kind, vartype):
 
 
 @given(linear_terms, pair_terms, values, st.sampled_from(["SPIN", "BINARY"]), temperatures)
-def test_bqm_comes_back(h, J, offset, vartype, temperature):
+def test_bqm_round_trip(h, J, offset, vartype, temperature):
     """Would catch a model that dimod and bouncy do not agree on, over either kind of variable."""
     bqm = dimod.BinaryQuadraticModel(h, J, offset, vartype)
     again = to_bqm(from_bqm(bqm, temperature), temperature)

@@ -42,8 +42,8 @@ def test_log_prob_is_the_energy_term_by_term(Q, offset, temperature):
 
 
 @given(qubos, values, temperatures)
-def test_what_comes_out_is_what_went_in(Q, offset, temperature):
-    """Would catch terms lost or doubled on the way out, rounding handed out as terms, or another order of labels."""
+def test_round_trip(Q, offset, temperature):
+    """Would catch terms lost or doubled on the way out, rounding errors as terms, or another order of labels."""
     model = from_qubo(Q, temperature, offset)
     terms, constant = to_qubo(model, temperature)
     bqm = dimod.BinaryQuadraticModel.from_qubo(Q, offset)
@@ -107,8 +107,8 @@ def test_faults_are_named(Q, error, message):
         from_qubo(Q, temperature=0.1)
 
 
-def test_overflow_on_the_way_out():
-    """Would catch infinite coefficients that are handed out."""
+def test_overflow_in_to_qubo():
+    """Would catch infinite coefficients."""
     with pytest.raises(ValueError, match=r"temperature 1e\+298 overflow"):
         to_qubo(bouncy.MRF([[0.0, 1e10], [1e10, 0.0]]), 1e298)
 

@@ -383,7 +383,7 @@ class Trap:
 
 
 def test_pickles_are_never_opened(tmp_path):
-    """Catches code of a stranger run by opening a file."""
+    """Catches code in a file that is run by opening it."""
     trap = np.empty(1, object)
     trap[0] = Trap(tmp_path / "sprung")
     file = BytesIO()

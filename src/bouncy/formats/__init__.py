@@ -1,1 +1,1 @@
-"""Models in and out of the forms other tools use: Ising, QUBO, dimod, networkx."""
+"""Conversions from and to the models of other tools: Ising, QUBO, dimod, networkx, files."""

@@ -1,7 +1,7 @@
 """Terms of an energy, read from mappings and arrays, the model they make, and the terms of a model.
 
-However a model comes in, it becomes a vector of linear terms and a (d, d) matrix K each entry of which is *one* term
-K_ij s_i s_j, so that K_ij and K_ji add up. Mappings give a sparse K, arrays stay what they are.
+Every input becomes a vector of linear terms and a (d, d) matrix K, each entry of which is *one* term K_ij s_i s_j, so
+that K_ij and K_ji add up. Mappings give a sparse K; arrays stay dense or sparse.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_pairs(name: str, terms: Mapping[Any, Any], index: Mapping[Any, int]) ->
 def term_matrix(
     i: NDArray[np.integer], j: NDArray[np.integer], values: NDArray[np.float64], d: int
 ) -> scipy.sparse.csr_array:
-    """Return terms on the pairs (i, j) as a sparse (d, d) matrix, adding up those on the same place."""
+    """Return terms on the pairs (i, j) as a sparse (d, d) matrix; equal pairs add up."""
     with np.errstate(over="ignore", invalid="ignore"):
         matrix = scipy.sparse.csr_array((values, (i, j)), shape=(d, d))
     matrix.eliminate_zeros()
@@ -136,7 +136,7 @@ def label_pairs(
 
 
 def _check_fits(labels: tuple[Hashable, ...], M: Any, r: NDArray[np.float64], constant: float) -> None:
-    """Raise where a sum of terms, or its ratio to the temperature, has overflowed."""
+    """Raise if a sum of terms, or its ratio to the temperature, has overflowed."""
     what = None
     values = M.data if _is_sparse(M) else M
     if not np.isfinite(values).all():

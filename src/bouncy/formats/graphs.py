@@ -1,4 +1,4 @@
-"""Models on networkx graphs."""
+"""Conversion from networkx graphs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def from_networkx(
     temperature : float
         Finite, > 0.
     default_coupling, default_field : float, optional
-        Taken by edges and nodes that lack the attribute, which is an error otherwise.
+        Value for edges and nodes without the attribute, which are an error otherwise.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def _read(graph: Any) -> tuple[list[tuple[Hashable, Any]], list[tuple[Hashable, 
     """Return nodes and edges with their attributes."""
     if not (callable(getattr(graph, "nodes", None)) and callable(getattr(graph, "edges", None))):
         raise TypeError(f"graph must be a networkx graph, got {type(graph).__name__}")
-    edges = list(iter(graph.edges(data=True)))  # list() alone counts them first, which walks the graph once more
+    edges = list(iter(graph.edges(data=True)))  # list() alone would walk the graph twice, to count the edges first
     for u, v, _ in edges:
         if u == v:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Ising models E(s) = sum_i h_i s_i + sum_ij J_ij s_i s_j + offset, s_i = -1/+1, in and out.
+"""Conversion from and to Ising models, E(s) = sum_i h_i s_i + sum_ij J_ij s_i s_j + offset, s_i = -1/+1.
 
 The sign is that of annealers and of dimod: a *negative* J_ij favours equal spins.
 """
@@ -171,7 +171,7 @@ def _refuse_loops(J: Mapping[Any, Any]) -> None:
 
 
 def _check_once(K: Any) -> None:
-    """Raise where an array has a self-coupling or holds a pair twice."""
+    """Raise if an array has a self-coupling or holds a pair twice."""
     present = scipy.sparse.csr_array(K != 0)
     loops = np.flatnonzero(present.diagonal())
     if loops.size:

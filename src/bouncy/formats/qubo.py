@@ -1,4 +1,4 @@
-"""Quadratic binary models E(x) = sum_ij Q_ij x_i x_j + offset, x_i = 0/1, in and out."""
+"""Conversion from and to QUBOs, E(x) = sum_ij Q_ij x_i x_j + offset, x_i = 0/1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bouncy.formats._terms import (
 )
 from bouncy.targets.mrf import MRF
 
-# A sum of terms that is smaller than this, beside the sum of their sizes, is rounding.
+# Sums of terms below this fraction of the sum of their absolute values are rounding errors.
 _ROUNDING = 2.0**-48
 
 
@@ -120,8 +120,8 @@ def _per_site(
 
 
 def _cleared(sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return sums with those set to 0 that rounding alone keeps from it.
+    """Return sums, with those set to 0 that are zero up to rounding.
 
-    Terms often cancel on purpose, in a maximum cut for example; what rounding leaves of them is no weak field.
+    Terms often cancel exactly, in a maximum cut for example; the rounding error that remains is not a weak field.
     """
     return np.where(abs(sums) <= _ROUNDING * sizes, 0.0, sums)

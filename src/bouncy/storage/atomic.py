@@ -1,4 +1,4 @@
-"""Writing a file or a directory so that a crash leaves either the old one or the new one, whole."""
+"""Write files and directories atomically: a crash leaves the old one or the new one, complete."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def atomic_file(path: str, overwrite: bool) -> Iterator[BinaryIO]:
-    """Open a new file that takes its place at `path` when the block ends without an error, and is removed otherwise.
+    """Open a temporary file that is moved to `path` when the block ends without an error, and is removed otherwise.
 
-    A link at `path` stays a link: what it points to is replaced.
+    A symbolic link at `path` stays: the file it points to is replaced.
     """
     final = os.path.realpath(path)
     _check_place(path, final, overwrite)
@@ -34,11 +34,10 @@ def atomic_file(path: str, overwrite: bool) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def atomic_directory(path: str, overwrite: bool, marker: str) -> Iterator[str]:
-    """Make a directory that takes its place at `path` when the block ends without an error, and is removed otherwise.
+    """Make a temporary directory that is moved to `path` when the block ends without an error, else removed.
 
-    One that exists is replaced only if it holds a file called `marker`, as directories of its kind do: a slip of the
-    hand must not remove anything else. A crash between two renamings leaves the old one under a name that ends in
-    `.old`.
+    An existing directory is replaced only if it holds a file called `marker`, as directories of its kind do, so that a
+    mistyped path removes nothing else. A crash between the two renames leaves the old one with the suffix `.old`.
     """
     final = os.path.realpath(path)
     _check_directory(path, final, overwrite, marker)
@@ -95,7 +94,7 @@ def _exists(path: str) -> FileExistsError:
 
 
 def _move(temporary: str, final: str, overwrite: bool) -> None:
-    """Give the file its name. Without `overwrite` a file that appeared in the meantime is kept."""
+    """Rename the file. Without `overwrite`, keep a file that has appeared at `final` in the meantime."""
     if not overwrite:
         try:
             os.link(temporary, final)
@@ -108,7 +107,7 @@ def _move(temporary: str, final: str, overwrite: bool) -> None:
 
 
 def sync_directory(folder: str) -> None:
-    """Make the new name survive a crash of the machine, on systems where a directory can be opened."""
+    """Flush a directory to disk, so that new names in it survive a crash; does nothing where that is impossible."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,4 @@
-"""Small models of every kind that a file can hold, drawn by hypothesis, and what it means that two are the same."""
+"""Small models of every kind that a file can hold, drawn by hypothesis, and their contents for comparison."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -69,7 +69,7 @@ def dense(target):
 
 
 def contents(target):
-    """Return all that makes a target what it is, as things that can be compared with ==."""
+    """Return all that defines a target, as values that can be compared with ==."""
     own = {
         MRF: lambda t: (dense(t).tolist(), t.r.tolist(), t.offset, t.shape, t.is_sparse),
         Polynomial: lambda t: (list(t.to_dict().items()), t.vartype, t.temperature),

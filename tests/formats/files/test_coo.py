@@ -95,7 +95,7 @@ def test_comments_blank_lines_and_headers_are_found_anywhere():
 
 @pytest.mark.parametrize("vartype", ["SPIN", dimod.SPIN])
 def test_without_a_header_the_vartype_must_be_given(vartype):
-    """Catches a guess at what the variables are, which would change the model."""
+    """Catches a guess at the vartype, which would change the model."""
     with pytest.raises(ModelFileError, match="pass vartype='SPIN'"):
         load_text("0 1 1\n")
     assert load_text("0 1 1\n", vartype=vartype).M[0, 1] == 1
@@ -104,7 +104,7 @@ def test_without_a_header_the_vartype_must_be_given(vartype):
 
 
 @pytest.mark.parametrize("vartype", ["spin", 1, "ISING"])
-def test_wrong_arguments_are_not_blamed_on_the_file(vartype):
+def test_wrong_arguments_are_not_errors_of_the_file(vartype):
     """Catches an error that sends the user to the file when the call was wrong."""
     with pytest.raises(ValueError, match="vartype must be 'SPIN'") as caught:
         load_text("0 1 1\n", vartype=vartype)
@@ -187,7 +187,7 @@ def test_the_fast_reader_agrees_with_the_careful_one(lines):
             assert np.array_equal(as_coo._read_quickly(text), careful)
 
 
-def test_labels_that_are_no_numbers_are_refused_or_replaced(tmp_path):
+def test_labels_that_are_not_integers_are_refused_or_replaced(tmp_path):
     """Catches names that are dropped without asking."""
     target = MRF([[0.0, 1.0], [1.0, 0.0]], labels=["a", "b"])
     with pytest.raises(ValueError, match=r"labels\[0\] = 'a'; pass renumber=True"):

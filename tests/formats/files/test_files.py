@@ -1,4 +1,4 @@
-"""Choosing a format, opening files with care, and writing them whole or not at all (deterministic)."""
+"""Choice of a format, checks before reading, and atomic writing (deterministic)."""
 
 import os
 
@@ -31,7 +31,7 @@ def test_the_suffix_chooses_the_format_and_format_overrides_it(tmp_path, target,
 
 def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path, target):
     """Catches a guess at the content of a file, and a message that leaves the user to guess."""
-    with pytest.raises(ValueError, match=r"'\.txt' stands for no format.*\.coo, \.json, \.npz, \.uai.*format="):
+    with pytest.raises(ValueError, match=r"'\.txt' is not one of a model file.*\.coo, \.json, \.npz, \.uai.*format="):
         save_model(target, tmp_path / "model.txt")
     with pytest.raises(ValueError, match="format must be one of 'coo', 'json', 'npz', 'uai' or None, got 'xml'"):
         load_model(tmp_path / "model.coo", format="xml")
@@ -64,8 +64,8 @@ def test_a_target_that_a_format_cannot_express_is_refused_with_those_that_can(tm
 
 
 @pytest.mark.parametrize("path", [3, None, b"a.npz", "a\0.npz"])
-def test_what_is_no_path_is_refused(path, target):
-    """Catches a file descriptor taken for a path, and an error of the system instead of one of ours."""
+def test_arguments_that_are_not_paths_are_refused(path, target):
+    """Catches a file descriptor taken for a path, and an unexplained error of the system."""
     with pytest.raises(TypeError, match="path must be a path"):
         load_model(path)
     with pytest.raises(TypeError, match="path must be a path"):
@@ -76,7 +76,7 @@ def test_what_is_no_path_is_refused(path, target):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_files_that_are_none_are_refused_by_name(tmp_path, suffix):
+def test_missing_empty_and_special_files_are_refused_by_name(tmp_path, suffix):
     """Catches errors of the system, of zip or of json that do not say which file, and a wait for a named pipe."""
     (tmp_path / f"folder.{suffix}").mkdir()
     (tmp_path / f"empty.{suffix}").touch()
@@ -104,7 +104,7 @@ def test_a_file_over_the_limit_is_not_read(tmp_path, target, suffix):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_garbage_is_refused(tmp_path, suffix, rng):
-    """Catches an error of another kind on bytes that are no file of the format at all."""
+    """Catches an error of another type on bytes of no format."""
     path = tmp_path / f"a.{suffix}"
     for content in (b"\0", b"\xff\xfe\xff", b"PK\x03\x04", rng.bytes(1000), b" \n\t\n", b"\xef\xbb\xbf", b"{" * 10**5):
         path.write_bytes(content)
@@ -147,7 +147,7 @@ def test_a_file_that_exists_is_kept_unless_told_otherwise(tmp_path, target):
         save_model(target, path, overwrite=1)
 
 
-def test_a_failure_while_writing_leaves_what_was_there(tmp_path, target):
+def test_a_failure_while_writing_leaves_the_old_file(tmp_path, target):
     """Catches a half-written file under the name of the model, and temporary files left behind."""
     path = tmp_path / "a.npz"
     path.write_text("precious")

@@ -53,7 +53,7 @@ def test_other_kinds_written_by_hand_are_read():
 
 
 def test_the_layout_has_one_row_to_a_line():
-    """Catches a document that is one long line, or a number to a line, which no one can compare."""
+    """Catches a document of one long line, or with one number per line, which are hard to compare."""
     file = io.BytesIO()
     as_json.save(MRF([[0.0, -1.5], [-1.5, 0.0]], [0.1, 0.0]), file)
     assert file.getvalue().decode() == (
@@ -114,7 +114,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize(("document", "changes", "field", "problem"), MALFORMED.values(), ids=MALFORMED)
 def test_malformed_fields_are_named(document, changes, field, problem):
-    """Catches values that are converted without a word, fields that are ignored, and errors without the field."""
+    """Catches values that are silently converted, fields that are ignored, and errors without the field."""
     with pytest.raises(ModelFileError, match=problem) as caught:
         load(document, **changes)
     assert caught.value.field == field

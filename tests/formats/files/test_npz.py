@@ -26,7 +26,7 @@ def test_a_file_made_by_numpy_alone_is_read(tmp_path):
 
 
 def test_what_is_written_can_be_read_by_numpy_alone(tmp_path):
-    """Catches members that need this package, or a pickle, to be read."""
+    """Catches members that only this package, or a pickle, can read."""
     path = tmp_path / "a.npz"
     save_model(MRF.ising(4, field=0.5), path)
     with np.load(path, allow_pickle=False) as content:
@@ -38,7 +38,7 @@ MALFORMED = {
     "no version": (dict(M=np.zeros((2, 2))), "version", "is missing"),
     "other version": (dict(version=2, M=np.zeros((2, 2))), "version", "is 2; this version of bouncy reads 1"),
     "no couplings": (dict(version=1, r=[0.0]), "indptr", "is missing; expected M or all of"),
-    "both forms": (dict(version=1, M=np.zeros((2, 2)), data=[1.0]), "M", "stands beside data"),
+    "both forms": (dict(version=1, M=np.zeros((2, 2)), data=[1.0]), "M", "is given together with data"),
     "unknown member": (dict(version=1, M=np.zeros((2, 2)), extra=1), None, "unknown member 'extra.npy'; known are"),
     "complex": (dict(version=1, M=np.zeros((2, 2), complex)), "M", "has the dtype complex128"),
     "flat": (dict(version=1, M=np.zeros(4)), "M", "has the shape"),
@@ -105,7 +105,7 @@ class Trap:
 
 @pytest.mark.parametrize("name", ["M", "labels", "version"])
 def test_pickles_are_never_opened(tmp_path, name):
-    """Catches code of a stranger run by opening a file."""
+    """Catches code in a file that is run by opening it."""
     trap = np.empty((), object)
     trap[()] = Trap(tmp_path / "sprung")
     np.savez(tmp_path / "a.npz", **({"version": 1, "M": np.zeros((1, 1))} | {name: trap}), allow_pickle=True)
@@ -194,7 +194,7 @@ def test_a_member_that_is_there_twice_is_refused(tmp_path):
         load_model(path)
 
 
-def test_a_member_that_the_directory_hides_is_missed(tmp_path):
+def test_a_member_that_the_directory_hides_is_noticed(tmp_path):
     """Catches a damaged archive read as a model without fields, offset or labels, as zipfile sees no damage."""
     path = tmp_path / "a.npz"
     archive(path, {"version.npy": npy(1), "M.npy": npy(np.zeros((1, 1))), "r.npy": npy([2.0])})
@@ -210,7 +210,7 @@ def test_a_member_that_the_directory_hides_is_missed(tmp_path):
 
 
 def test_unusual_packing_is_refused(tmp_path):
-    """Catches the slow and rarely tested decompressors being fed with strangers' bytes."""
+    """Catches the use of slow and rarely tested decompressors on untrusted bytes."""
     path = tmp_path / "a.npz"
     archive(path, {"version.npy": npy(1), "M.npy": npy(np.zeros((1, 1)))}, zipfile.ZIP_BZIP2)
     with pytest.raises(ModelFileError, match="stored or deflated"):

@@ -1,4 +1,4 @@
-"""What is saved is what is loaded, in every format and for every kind of target (deterministic, by hypothesis)."""
+"""Round trips through every format, for every kind of target (deterministic, by hypothesis)."""
 
 import io
 from types import SimpleNamespace

@@ -117,7 +117,7 @@ EVIDENCE = {
 
 
 @pytest.mark.parametrize(("text", "line", "problem"), EVIDENCE.values(), ids=EVIDENCE)
-def test_malformed_evidence_is_blamed_on_its_own_file(tmp_path, text, line, problem):
+def test_errors_in_evidence_name_its_own_file(tmp_path, text, line, problem):
     """Catches evidence that is half applied, and an error that names the network's file."""
     (tmp_path / "evidence").write_text(text)
     with pytest.raises(ModelFileError, match=problem) as caught:
@@ -163,7 +163,7 @@ def test_malformed_networks_are_named_by_line(text, line, problem):
 
 
 def test_a_network_without_functions_is_uniform():
-    """Catches an empty list of tables that fails somewhere below."""
+    """Catches an unexplained error from an empty list of tables."""
     target = load_text("MARKOV\n2\n2 2\n0\n")
     assert np.array_equal(target.r, [0, 0])
     assert target.offset == 0
@@ -183,7 +183,7 @@ def test_the_last_table_of_ones_is_left_out():
 
 
 def test_potentials_that_do_not_fit_are_refused(tmp_path):
-    """Catches a coupling that is written as 0 or inf, which comes back as a wall or not at all."""
+    """Catches a coupling that is written as 0 or inf, which is read as a forbidden state or not at all."""
     with pytest.raises(ValueError, match=r"sites \(0, 1\) is exp\(-800\).*save as \.json"):
         save_model(MRF([[0.0, 800.0], [800.0, 0.0]]), tmp_path / "a.uai")
     assert list(tmp_path.iterdir()) == []

@@ -1,9 +1,9 @@
-"""Model files: `bouncy.load_model` and `bouncy.save_model`. A format is a module of this folder, found by itself.
+"""Model files: `bouncy.load_model` and `bouncy.save_model`. Each format is a module of this folder, found by itself.
 
-A module of a format declares
+The module of a format declares
 
-- `NAME`, what `format=` calls it, and `SUFFIXES`, the endings of file names that stand for it, with their dots;
-- `MAX_BYTES`, how much it reads unless told otherwise;
+- `NAME`, the value of `format=`, and `SUFFIXES`, its file name suffixes, with their dots;
+- `MAX_BYTES`, the default limit on the size of a file;
 - `TARGETS`, the classes it can express;
 - `load(source, **options)`, which returns a target or raises `source.error(...)`, see `_source.py`;
 - `save(target, file, **options)`, which writes to a binary file.
@@ -41,7 +41,7 @@ def load_model(
         Refuse files that are larger, packed or unpacked. Every format has a default.
     **options
         vartype : "SPIN" or "BINARY"
-            coo: what the variables are, where the file has no header that says so.
+            coo: vartype of a file without a header that gives it.
         temperature : float
             coo: the file holds energies E, and p ~ exp(-E / temperature); 1 by default.
         evidence : path
@@ -92,7 +92,7 @@ def save_model(
         Replace a file that exists.
     **options
         vartype : "SPIN" or "BINARY"
-            coo: what the variables of the file are, "SPIN" by default.
+            coo: vartype of the file, "SPIN" by default.
         temperature : float
             coo: the file holds the energy E = -temperature log p; 1 by default.
         renumber : bool
@@ -126,7 +126,7 @@ def _formats() -> dict[str, ModuleType]:
 
 
 def _choose(path: str, name: str | None) -> ModuleType:
-    """Return the module of the format that is asked for, or that the suffix stands for."""
+    """Return the module of the format with this name or, without a name, of the format with the path's suffix."""
     formats = _formats()
     if name is not None:
         if name not in formats:
@@ -138,13 +138,13 @@ def _choose(path: str, name: str | None) -> ModuleType:
             return module
     known = ", ".join(sorted(suffix for module in formats.values() for suffix in module.SUFFIXES))
     raise ValueError(
-        f"{path}: the suffix {suffix!r} stands for no format of models; known are {known}. "
+        f"{path}: the suffix {suffix!r} is not one of a model file; known are {known}. "
         f"Rename the file or pass format= ({', '.join(map(repr, formats))})"
     )
 
 
 def _check_options(name: str, doing: str, function: Callable[..., Any], options: dict[str, Any]) -> None:
-    """Raise unless all options are keyword arguments of what reads or writes the format."""
+    """Raise unless all options are keyword arguments of the function that reads or writes the format."""
     parameters = inspect.signature(function).parameters.values()
     known = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
     for option in options:

@@ -1,4 +1,4 @@
-"""The fields of a JSON document: taken one by one, checked, and complained about by name."""
+"""Fields of a JSON document, taken one by one and checked; errors name the field."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _REQUIRED = object()
 
 
 class Fields:
-    """The fields of one JSON object that nobody has taken yet."""
+    """Fields of a JSON object that have not been taken yet."""
 
     def __init__(self, source: Source, content: dict[str, Any]) -> None:
         self.source = source
@@ -19,7 +19,7 @@ class Fields:
         self._known: list[str] = []
 
     def take(self, name: str, default: Any = _REQUIRED) -> Any:
-        """Return the value of a field, or the default where there is none."""
+        """Return and remove the value of a field; a missing field has the default."""
         self._known.append(name)
         if name not in self._left and default is _REQUIRED:
             raise self.source.error("is missing", field=name)
@@ -38,14 +38,14 @@ class Fields:
         return listed(self.source, self.take(name), name)
 
     def choice(self, name: str, choices: tuple[Any, ...]) -> Any:
-        """Take one of some words, or a flag."""
+        """Take one of the given strings or booleans."""
         value = self.take(name)
         if type(value) is not type(choices[0]) or value not in choices:
             raise self.source.error(f"must be {' or '.join(map(repr, choices))}, got {shown(value)}", field=name)
         return value
 
     def count(self, name: str, bytes_each: int) -> int:
-        """Take an integer >= 1 that stands for no more memory than may be read."""
+        """Take an integer >= 1, of units that take `bytes_each` in memory."""
         value = self.take(name)
         if type(value) is not int or value < 1:
             raise self.source.error(f"must be an integer >= 1, got {shown(value)}", field=name)
@@ -53,7 +53,7 @@ class Fields:
         return value
 
     def check_memory(self, needed: int, name: str) -> None:
-        """Raise if few bytes of the file stand for too many in memory."""
+        """Raise if a field would take more memory than the limit on the file."""
         if needed > self.source.max_bytes:
             raise self.source.error(
                 f"asks for about {needed:.3g} bytes, over the limit of {self.source.max_bytes}; pass max_bytes= to "
@@ -62,7 +62,7 @@ class Fields:
             )
 
     def finish(self) -> None:
-        """Raise if something is left that nobody knows."""
+        """Raise if a field is left, which is unknown."""
         for name in self._left:
             raise self.source.error(f"is not a field here; known are {', '.join(self._known)}", field=repr(name[:40]))
 
@@ -108,7 +108,7 @@ def listed(source: Source, value: Any, field: str, length: int | None = None) ->
 
 
 def shown(value: Any) -> str:
-    """Return a value as it may stand in a message; containers are not looked into, as they may be deep."""
+    """Return a value for a message; containers, which may be deep, are only named."""
     if isinstance(value, list):
         return f"a list of {len(value)}"
     if isinstance(value, dict):

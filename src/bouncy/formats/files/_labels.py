@@ -15,12 +15,12 @@ _DEPTH = 8
 
 
 def are_numbers(target: Target) -> bool:
-    """Return whether the sites are called 0, 1, ..., d - 1, so that there is nothing to write down."""
+    """Return whether the labels are 0, 1, ..., d - 1, which files leave out."""
     return all(type(label) is int and label == i for i, label in enumerate(target.labels))
 
 
 def site_numbers(target: Target, renumber: bool, what: str) -> list[int]:
-    """Return labels that are different integers >= 0, or 0, ..., d - 1 in their place if `renumber` says so."""
+    """Return the labels, which must be integers >= 0, or 0, ..., d - 1 with `renumber`."""
     if renumber:
         return list(range(target.d))
     for i, label in enumerate(target.labels):
@@ -33,12 +33,12 @@ def site_numbers(target: Target, renumber: bool, what: str) -> list[int]:
 
 
 def to_json(labels: Sequence[Any]) -> list[Any]:
-    """Return labels in the form that `json` writes and `from_json` turns back into equal ones."""
+    """Return labels in a form that `json` can write and `from_json` reverts."""
     return [_plain(label, f"labels[{i}]") for i, label in enumerate(labels)]
 
 
 def from_json(source: Source, value: Any, d: int) -> tuple[Any, ...] | None:
-    """Return what `to_json` made from d labels, or None for the null that stands for 0, ..., d - 1."""
+    """Return d labels from the form that `to_json` returns, or None for null, which means 0, ..., d - 1."""
     if value is None:
         return None
     if not isinstance(value, list):

@@ -1,11 +1,11 @@
-"""The sides of a lattice, which npz and JSON keep beside a model that `MRF.ising` made."""
+"""Sides of the lattice of an `MRF.ising` model, which npz and JSON files keep."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-# More sides than any lattice has, few enough that their product is quick to take.
+# More than any lattice has, and few enough for a quick product.
 _MOST_SIDES = 64
 
 

@@ -1,4 +1,4 @@
-"""A model file that is being read: opened with care, and complained about by name."""
+"""Model files opened for reading, and the error that names the file and the place in it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class ModelFileError(ValueError):
-    """A model file that cannot be read, with the place where it goes wrong.
+    """A model file that cannot be read.
 
     Attributes
     ----------
     path : str
         The file.
     line : int or None
-        The line, counted from 1, where the format has lines and one of them is to blame.
+        The wrong line, counted from 1, if there is one.
     field : str or None
-        The field, member or column, such as `couplings[3][2]`, where the format has them and one is to blame.
+        The wrong field or member, such as `couplings[3][2]`, if there is one.
     """
 
     def __init__(self, path: str, problem: str, *, line: int | None = None, field: str | None = None) -> None:
@@ -43,11 +43,11 @@ class Source:
         self.max_bytes = max_bytes
 
     def error(self, problem: str, *, line: int | None = None, field: str | None = None) -> ModelFileError:
-        """Return the error that blames this file, for the caller to raise."""
+        """Return an error about this file, for the caller to raise."""
         return ModelFileError(self.path, problem, line=line, field=field)
 
     def text(self) -> bytes:
-        """Return the whole file, not decoded, with lines that end in a bare newline and no byte order mark."""
+        """Return the bytes of the file, without a byte order mark and with lines that end in a bare newline."""
         content = self.file.read(self.size + 1)
         if len(content) > self.size:
             raise self.error("grew while it was being read")
@@ -55,7 +55,7 @@ class Source:
 
     @contextlib.contextmanager
     def blamed(self) -> Iterator[None]:
-        """Blame the file for what the constructor of a target refuses."""
+        """Turn errors from the constructor of a target into errors about this file."""
         try:
             yield
         except ModelFileError:

@@ -1,4 +1,4 @@
-"""JSON: models that people write, read and compare by eye, exact to the last bit.
+"""JSON: models as text for people, exact to the last bit.
 
 A document is an object with `"format": "bouncy-model"`, `"version": 1`, a `"kind"` and the fields of that kind:
 
@@ -10,7 +10,7 @@ A document is an object with `"format": "bouncy-model"`, `"version": 1`, a `"kin
   state -1 before +1; with `"log": true` the values are logarithms, and `null` is that of zero; `d` sites.
 - `rbm`: log p(v, h) = v'Wh + b.v + c.h, a row of `W` for each visible unit; `units` `"binary"` (0/1) or `"spin"`.
 
-Every kind may have `labels`, one for each site; a list stands for a tuple. Fields that nobody knows are refused.
+Every kind may have `labels`, one for each site; a list means a tuple. Unknown fields are refused.
 """
 
 from __future__ import annotations
@@ -60,22 +60,22 @@ def save(target: Target, file: BinaryIO) -> None:
 
 def _parse(source: Source) -> dict[str, Any]:
     try:
-        document = json.loads(source.text().decode("utf-8"), object_pairs_hook=_different, parse_constant=_refuse)
+        document = json.loads(source.text().decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_refuse)
     except UnicodeDecodeError as error:
         raise source.error(f"is not UTF-8 text: {error.reason} at byte {error.start}") from error
     except json.JSONDecodeError as error:
         raise source.error(f"is not JSON: {error.msg}, at column {error.colno}", line=error.lineno) from error
     except RecursionError as error:
         raise source.error("is nested too deeply") from error
-    except ValueError as error:  # from the two functions below, and for integers of thousands of digits
+    except ValueError as error:  # from the two functions below, or an integer of thousands of digits
         raise source.error(str(error)) from error
     if not isinstance(document, dict):
         raise source.error(f"must hold an object, {{...}}, got {shown(document)}")
     return document
 
 
-def _different(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object whose keys are all different; the parser alone would keep the last of equal ones."""
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object, or raise for equal keys, of which the parser alone would keep the last."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:

@@ -31,14 +31,14 @@ MAX_BYTES = 2**32
 TARGETS = (MRF,)
 
 _VERSION = 1
-# The last record of a zip archive: signature, numbers of disks and of members, size and place of the directory, and
-# the length of a comment.
+# Last record of a zip archive: signature, numbers of disks and members, size and offset of the directory, length of the
+# comment.
 _END = struct.Struct("<4s4H2LH")
 _CSR = ("indptr", "indices", "data")
 
 
 class _Member(NamedTuple):
-    """What an array of the archive may be: kinds of dtype, as numpy abbreviates them, and numbers of axes."""
+    """Kinds of dtype (numpy's letters) and numbers of axes that an array may have."""
 
     kinds: str
     ndims: tuple[int, ...]
@@ -101,14 +101,14 @@ def _read(source: Source) -> dict[str, NDArray[Any]]:
 def _archive(source: Source) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(source.file)
-    except Exception as error:  # zipfile does not say what else than BadZipFile it raises on damaged files
+    except Exception as error:  # damaged files raise more than BadZipFile
         raise source.error(f"is not an npz archive: {error}") from error
 
 
 def _check_number(source: Source, found: int) -> None:
     """Raise unless the archive's last record gives the number of members that were found.
 
-    zipfile passes over members that a damaged directory hides, and a model without its fields is another model.
+    zipfile skips members that a damaged directory hides, and a model without its fields is another model.
     """
     source.file.seek(-_END.size, os.SEEK_END)
     signature, _, _, _, declared, _, _, _ = _END.unpack(source.file.read(_END.size))
@@ -119,7 +119,7 @@ def _check_number(source: Source, found: int) -> None:
 
 
 def _check_directory(source: Source, entries: list[zipfile.ZipInfo]) -> None:
-    """Raise unless all members are known, plainly stored or deflated, and small enough together."""
+    """Raise unless all members are known, stored or deflated, and within the limit in total."""
     seen = set()
     for entry in entries:
         name = entry.filename.removesuffix(".npy")
@@ -141,14 +141,14 @@ def _check_directory(source: Source, entries: list[zipfile.ZipInfo]) -> None:
 
 
 def _read_array(source: Source, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
-    """Return one array, read after its header agrees with what the member may be and with its declared size."""
+    """Return one array; its header is checked against `_MEMBERS` and the member's size before the data are read."""
     name = entry.filename.removesuffix(".npy")
     try:
         with archive.open(entry) as stream:
             shape, fortran_order, dtype = _read_header(stream)
             problem = _header_problem(_MEMBERS[name], shape, dtype, entry.file_size - stream.tell())
             content = stream.read() if problem is None else b""
-    except Exception as error:  # as above, and numpy does not say what it raises on damaged headers
+    except Exception as error:  # damaged headers raise various errors in numpy, too
         raise source.error(f"is damaged: {error}", field=name) from error
     if problem is not None:
         raise source.error(problem, field=name)
@@ -163,7 +163,7 @@ def _read_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         return np.lib.format.read_array_header_1_0(stream)
     if version == (2, 0):
         return np.lib.format.read_array_header_2_0(stream)
-    raise ValueError(f"arrays of version {version} are not used here")
+    raise ValueError(f"arrays of version {version} are not supported")
 
 
 def _header_problem(member: _Member, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> str | None:
@@ -174,7 +174,7 @@ def _header_problem(member: _Member, shape: tuple[int, ...], dtype: np.dtype[Any
         return f"has the dtype {dtype}; expected one of the kinds {member.kinds!r}"
     if len(shape) not in member.ndims:
         return f"has the shape {shape}; expected {' or '.join(map(str, member.ndims))} axes"
-    # written so that no product of absurd declared sides is taken for a size
+    # a product of Python integers, so that absurd sides do not wrap around
     if any(side < 0 for side in shape) or math.prod(shape) * dtype.itemsize != size:
         return f"declares the shape {shape} and the dtype {dtype} but has {size} bytes of data"
     return None
@@ -184,7 +184,7 @@ def _couplings(source: Source, arrays: dict[str, NDArray[Any]]) -> Any:
     """Return M as an ndarray or a `csr_array`."""
     csr = [name for name in _CSR if name in arrays]
     if "M" in arrays and csr:
-        raise source.error(f"stands beside {', '.join(csr)}; expected one of the two forms", field="M")
+        raise source.error(f"is given together with {', '.join(csr)}; expected one of the two forms", field="M")
     if "M" in arrays:
         return arrays["M"]
     for name in _CSR:
@@ -194,7 +194,7 @@ def _couplings(source: Source, arrays: dict[str, NDArray[Any]]) -> Any:
     _check_csr(source, indptr, indices, data)
     d = indptr.size - 1
     with source.blamed():
-        # signed types of one width, as scipy wants them; all values were checked to fit
+        # signed types of one width, as scipy requires; all values were checked to fit
         index = np.int32 if max(data.size, d) < 2**31 else np.int64
         return scipy.sparse.csr_array((data, indices.astype(index), indptr.astype(index)), shape=(d, d))
 

@@ -63,7 +63,7 @@ def load(source: Source, *, evidence: str | os.PathLike[str] | None = None) -> T
 
 
 def save(target: MRF | FactorGraph, file: BinaryIO, *, renumber: bool = False) -> None:
-    """Write a MARKOV network; the constant of log p is spread over the tables of single variables of an `MRF`."""
+    """Write a MARKOV network; the constant of log p of an `MRF` is spread over the tables of single variables."""
     if not check_flag("renumber", renumber) and not _labels.are_numbers(target):
         raise ValueError(
             f"a UAI file numbers variables from 0 and cannot keep the labels {target.labels!s:.60}; pass "
