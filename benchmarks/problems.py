@@ -106,7 +106,7 @@ def _metropolis(target: bouncy.MRF, shuffled: bool, seed: int) -> Callable[[int]
 def new_chain(target: Target, sampler: str | Sampler, *, pairs: bool = False, seed: int = 0) -> Chain:
     """Return a chain that has run for long enough to forget its random start on the easy models used here."""
     keep: Pairs = all_pairs(target.d, _SLOTS) if pairs else no_pairs()
-    chain = Chain(target, as_sampler(sampler), np.random.SeedSequence(seed), None, _SLOTS, 1, keep)
+    chain = Chain(target, as_sampler(target, sampler), np.random.SeedSequence(seed), None, _SLOTS, 1, keep)
     chain.advance(_sweeps(_WARMUP_HITS, target.d))
     return chain
 

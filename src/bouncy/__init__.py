@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bouncy.run.sent import WorkerError
     from bouncy.run.within import Within
     from bouncy.samplers.bps import BPS
-    from bouncy.samplers.contract import NotErgodicWarning, Sampler
+    from bouncy.samplers.contract import NotErgodicWarning, PathSampler, Sampler, SpinSampler
     from bouncy.samplers.gibbs import Gibbs
     from bouncy.samplers.hmc import HMC
     from bouncy.samplers.metropolis import Metropolis
@@ -62,6 +62,7 @@ __all__ = [
     "NoFlipWarning",
     "NotErgodicWarning",
     "PathRun",
+    "PathSampler",
     "PiecewiseTarget",
     "Polynomial",
     "Progress",
@@ -72,6 +73,7 @@ __all__ = [
     "SpikeSlab",
     "SpillWarning",
     "SpinRun",
+    "SpinSampler",
     "Summary",
     "Target",
     "TargetError",
@@ -109,6 +111,7 @@ _HOME = {
     "NoFlipWarning": "bouncy._sample",
     "NotErgodicWarning": "bouncy.samplers.contract",
     "PathRun": "bouncy.results.paths",
+    "PathSampler": "bouncy.samplers.contract",
     "PiecewiseTarget": "bouncy.piecewise.contract",
     "Polynomial": "bouncy.targets.polynomial",
     "Progress": "bouncy.run.progress",
@@ -120,6 +123,7 @@ _HOME = {
     "SpikeSlab": "bouncy.piecewise.targets.spike_slab",
     "SpillWarning": "bouncy.run.rows",
     "SpinRun": "bouncy.results.spins",
+    "SpinSampler": "bouncy.samplers.contract",
     "Summary": "bouncy.results.summary",
     "Target": "bouncy.targets.contract",
     "TargetError": "bouncy.targets.contract",

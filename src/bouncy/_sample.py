@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._samplable import RunType, Samplable
 from bouncy._validation import as_seed_sequence, check_count, check_positive
-from bouncy.piecewise.contract import PathSampler
 from bouncy.recorders.contract import FLIPS, HITS
 from bouncy.results.paths import PathRun
 from bouncy.results.resuming import restored
@@ -45,7 +44,7 @@ class NoFlipWarning(UserWarning):
 
 def sample(
     target: Samplable[RunType],
-    sampler: str | Sampler | PathSampler | None = None,
+    sampler: str | Sampler | None = None,
     *,
     chains: int = 4,
     draws: int | None = None,
@@ -193,7 +192,7 @@ def resume(
     path: str | os.PathLike[str],
     target: Samplable[RunType],
     *,
-    sampler: Sampler | PathSampler | None = None,
+    sampler: Sampler | None = None,
     draws: int | None = None,
     seconds: float | None = None,
     until_se: float | None = None,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bouncy._validation import check_count
 from bouncy.run.walker import Walker
 from bouncy.samplers import as_sampler
-from bouncy.samplers.contract import Sampler
+from bouncy.samplers.contract import Sampler, SpinSampler
 from bouncy.targets.contract import TargetError
 from bouncy.targets.custom import Custom
 
@@ -46,7 +46,7 @@ class BouncyBinaryState(StepMethodState):  # type: ignore[misc]
     """State of the step that PyMC saves: all that the rest of a chain depends on."""
 
     particle: list[NDArray[Any]] | None
-    sampler: Sampler = field(metadata={"frozen": True})
+    sampler: SpinSampler = field(metadata={"frozen": True})
     sweeps: int = field(metadata={"frozen": True})
 
 
@@ -117,7 +117,6 @@ class BouncyBinary(ArrayStepShared):  # type: ignore[misc]
         compile_kwargs: dict[str, Any] | None = None,
         blocked: bool = True,
     ) -> None:
-        self.sampler = as_sampler(sampler)
         self.sweeps = check_count("sweeps", sweeps)
         model = pm.modelcontext(model)
         point = model.initial_point() if initial_point is None else initial_point
@@ -125,6 +124,7 @@ class BouncyBinary(ArrayStepShared):  # type: ignore[misc]
         shared = make_shared_replacements(point, value_vars, model)
         super().__init__(value_vars, shared, blocked=blocked, rng=rng)
         self._log_prob = _LogProb(model, value_vars, shared, point, compile_kwargs or {})
+        self.sampler = as_sampler(self._new_target(), sampler)
         self._compile(_as_spins(DictToArrayBijection.map({var.name: point[var.name] for var in value_vars}).data))
 
     def astep(self, q0: Any) -> tuple[Any, list[dict[str, Any]]]:
@@ -181,8 +181,10 @@ class BouncyBinary(ArrayStepShared):  # type: ignore[misc]
         self._new_walker(np.random.SeedSequence(0)).compile(spins)
 
     def _new_walker(self, seed: np.random.SeedSequence) -> Walker:
-        target = Custom(self._log_prob.d, log_prob=self._log_prob, compile=False)
-        return Walker(target, self.sampler, seed)
+        return Walker(self._new_target(), self.sampler, seed)
+
+    def _new_target(self) -> Custom:
+        return Custom(self._log_prob.d, log_prob=self._log_prob, compile=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle: with the particle, without machine addresses."""

@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from bouncy.experiments.analysis import group, summarise
 from bouncy.experiments.figures import draw_errors, draw_views
-from bouncy.plots.style import SAMPLER_COLOURS
+from bouncy.plots.style import colour_of
 from experiments.made_up import BARS, levels, make, make_views
 
 LEVEL = levels(bps_exponential=1, bps_gaussian=2, hmc=3, gibbs=4, metropolis=5)
@@ -38,7 +38,7 @@ def test_every_bar_is_a_median_in_the_colour_of_its_sampler(name, columns):
     figure = draw_errors(rows, settings)
     assert len(figure.axes) == 2 * columns
     expected = {
-        (edition, round(summarise(errors).median, 12), SAMPLER_COLOURS[bar.sampler])
+        (edition, round(summarise(errors).median, 12), colour_of(bar.sampler))
         for bars in group(rows).values()
         for bar, errors in bars.items()
         for edition in [bar.edition]
@@ -136,7 +136,7 @@ def test_views_show_every_curve():
     assert len(figure.axes) == 6
     for row, edition in enumerate(("published", "ours")):
         curves = [view for view in views.curves if view.edition == edition]
-        colours = [SAMPLER_COLOURS[view.sampler] for view in curves]
+        colours = [colour_of(view.sampler) for view in curves]
         autocorrelation, holding, magnetisation = figure.axes[3 * row : 3 * row + 3]
         lines = [line for line in autocorrelation.lines if len(line.get_xdata()) == 50]
         assert [line.get_color() for line in lines] == colours

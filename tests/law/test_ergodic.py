@@ -22,9 +22,9 @@ from bouncy._random import new_state
 from bouncy.clocks.contract import fill
 from bouncy.clocks.gaussian import GAUSSIAN
 from bouncy.enumeration import exact, states
-from bouncy.samplers import names
+from bouncy.samplers import registry
 from bouncy.samplers.bps import BPS
-from bouncy.samplers.contract import NotErgodicWarning, Sampler
+from bouncy.samplers.contract import NotErgodicWarning, SpinSampler
 from bouncy.samplers.hmc import HMC
 from bouncy.samplers.metropolis import Metropolis
 from bouncy.targets.mrf import MRF
@@ -35,7 +35,7 @@ from conftest import base_seed
 SEED = base_seed()
 REPLICATES = 20_000
 # A systematic Metropolis scan is known not to be ergodic on tied targets: it is among the negative controls.
-SAMPLERS = {name: build() for name, build in names().items() if name != "metropolis"}
+SAMPLERS = {entry.name: entry.sampler for entry in registry(SpinSampler) if entry.name != "metropolis"}
 SAMPLERS |= {"hmc-half-a-turn": HMC(travel_time=0.5 * math.pi)}
 STARTS = ("all up", "all down", "alternating", "uniform")  # rows k, k + 4, ... of overdispersed_starts
 LAGS = "s_i at time 0 times s_j at the end"
@@ -89,7 +89,7 @@ PROBLEMS = {
 }
 
 
-def run_from_all_starts(problem: Problem, sampler: Sampler) -> tuple[NDArray[np.int8], Replicates]:
+def run_from_all_starts(problem: Problem, sampler: SpinSampler) -> tuple[NDArray[np.int8], Replicates]:
     """Return the starts and the replicates of a problem."""
     starts = overdispersed_starts(REPLICATES, problem.target.d, seed=SEED)
     pairs: PairSet = "edges" if problem.target.is_sparse else "all"
@@ -148,7 +148,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("sampler", "problem"), CASES)
-def test_law_is_reached_from_every_start(sampler: Sampler, problem: Problem) -> None:
+def test_law_is_reached_from_every_start(sampler: SpinSampler, problem: Problem) -> None:
     """A refreshment that is too rare, or forgets a part of the velocity, leaves the law tied to its start."""
     starts, run = run_from_all_starts(problem, sampler)
     for outcome in law_outcomes(problem, starts, run.s):
@@ -187,7 +187,7 @@ def test_systematic_metropolis_is_seen(problem: str) -> None:
     assert_not_ergodic(PROBLEMS[problem], Metropolis())
 
 
-def assert_not_ergodic(problem: Problem, sampler: Sampler) -> None:
+def assert_not_ergodic(problem: Problem, sampler: SpinSampler) -> None:
     starts, run = run_from_all_starts(problem, sampler)
     outcomes = {outcome.test: outcome for outcome in law_outcomes(problem, starts, run.s)}
     for start in STARTS[:3]:

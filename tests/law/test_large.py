@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bouncy
-from bouncy.samplers import as_sampler, names
+from bouncy.samplers import names, registry
 from bouncy.testing.lattices import kaufman_torus, random_tree, ring, tree
 from bouncy.testing.statistics import z_test
 from conftest import base_seed
@@ -19,7 +19,7 @@ every_sampler = pytest.mark.parametrize(
 
 def draws_in(sweeps: int, sampler: str) -> int:
     """Return the number of draws in so many sweeps, or in a few times more where a draw takes several of them."""
-    stride = as_sampler(sampler).stride
+    (stride,) = (entry.sampler.stride for entry in registry(bouncy.SpinSampler) if entry.name == sampler)
     return sweeps if stride == 1 else -(-4 * sweeps // stride)
 
 

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import bouncy
-from bouncy.piecewise.samplers import names
 from bouncy.piecewise.targets import examples
 from bouncy.results.paths import PathRun
+from bouncy.samplers import registry
+from bouncy.samplers.contract import PathSampler
 from conftest import base_seed
 from piecewise.quadrature import Exact, integrate
 
@@ -41,8 +42,8 @@ def run_of(name: str, sampler: str) -> PathRun:
 
 
 def _pairs() -> list[tuple[str, str]]:
-    kinds = names().items()
-    return [(name, sampler) for name in examples() for sampler, build in kinds if build().accepts(target(name))]
+    kinds = registry(PathSampler)
+    return [(name, kind.name) for name in examples() for kind in kinds if kind.sampler.accepts(target(name))]
 
 
 PAIRS = _pairs()

@@ -122,7 +122,7 @@ def test_plot_inclusion_sorts_and_shows_95_percent(run):
     assert [text.get_text() for text in ax.get_yticklabels()] == [LABELS[i] for i in order]
     ends = np.array([segment[:, 0] for segment in bars.get_segments()])
     np.testing.assert_allclose(ends.T, np.array(run.interval("inclusion", 0.95))[:, order])
-    assert points.get_color() == style.SAMPLER_COLOURS["bps"]
+    assert points.get_color() == style.colour_of("bps")
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first row is on top"
 
 

@@ -15,7 +15,7 @@ import bouncy
 from bouncy._random import new_state
 from bouncy.plots import plot_errors, plot_lattice, plot_marginals, plot_path, plot_signs, style, trace
 from bouncy.plots.trajectory import Event
-from bouncy.samplers import names
+from bouncy.samplers import registry
 from bouncy.testing import literal
 
 AUGMENTATIONS = ["gaussian", "exponential"]
@@ -174,7 +174,7 @@ def test_plot_marginals_shows_estimates_over_exact_values(target, run):
     i, j = np.triu_indices(target.d, k=1)
     np.testing.assert_array_equal(pairs[0].get_xdata(), exact.pair_mean[i, j])
     np.testing.assert_array_equal(pairs[0].get_ydata(), run.pair_mean[i, j])
-    assert points.get_color() == style.SAMPLER_COLOURS["bps-exponential"]
+    assert points.get_color() == style.colour_of("bps-exponential")
 
 
 def test_plot_errors_shows_differences(target, run):
@@ -228,9 +228,10 @@ def test_plot_lattice_refuses_what_it_cannot_show(target):
 
 def test_every_named_sampler_has_a_colour_of_its_own():
     """Catches a new sampler that is drawn in grey or in the colour of another."""
-    assert set(names()) <= set(style.SAMPLER_COLOURS)
-    assert len(set(style.SAMPLER_COLOURS.values())) == len(style.SAMPLER_COLOURS)
-    assert style.colour_of("somebody's own") == style.GREY
+    colours = {entry.name: entry.colour for entry in registry()}
+    assert {name: style.colour_of(name) for name in colours} == colours
+    assert len({*colours.values(), style.GREY}) == len(colours) + 1
+    assert style.colour_of("a user's own") == style.GREY
 
 
 def test_without_matplotlib_the_extra_is_named():

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import bouncy
-from bouncy.piecewise.samplers import names as path_samplers
 from bouncy.results._packing import pack
 from bouncy.results._unpacking import _sampler
 from bouncy.results.describe import described_sampler
-from bouncy.samplers import names as spin_samplers
+from bouncy.samplers import registry
 from results.saved_runs import TARGETS, everything, run_of
 
 xarray = pytest.importorskip("xarray")
@@ -206,8 +205,8 @@ def test_zarr_is_read_without_zarr(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["spins", "paths"])
 def test_samplers_come_back(kind):
     """Catches a sampler that has a name but cannot be built from what is saved of it."""
-    for build in (path_samplers if kind == "paths" else spin_samplers)().values():
-        sampler = build()
+    for entry in registry(bouncy.PathSampler if kind == "paths" else bouncy.SpinSampler):
+        sampler = entry.sampler
         header = json.loads(json.dumps({"kind": kind, "sampler": described_sampler(sampler)}))
         assert _sampler(header) == sampler
 

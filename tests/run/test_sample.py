@@ -73,7 +73,7 @@ def test_chain_state_can_be_restored(target, sampler):
     from bouncy.samplers import as_sampler
 
     pairs = all_pairs(target.d, 8)
-    chain = Chain(target, as_sampler(sampler), np.random.SeedSequence(4), None, slots=8, thin=1, pairs=pairs)
+    chain = Chain(target, as_sampler(target, sampler), np.random.SeedSequence(4), None, slots=8, thin=1, pairs=pairs)
     chain.advance(13)
     state = chain.state()
     outcomes = []
@@ -103,7 +103,7 @@ def test_path_averages_equal_those_of_the_event_list(sampler):
 
     target = bouncy.MRF.random(5, sigma_M=0.5, sigma_r=0.3, seed=8)
     make = lambda: Chain(  # noqa: E731
-        target, as_sampler(sampler), np.random.SeedSequence(4), None, slots=8, thin=1, pairs=all_pairs(5, 8)
+        target, as_sampler(target, sampler), np.random.SeedSequence(4), None, slots=8, thin=1, pairs=all_pairs(5, 8)
     )
     sweeps = 37
     fast, slow = make(), make()

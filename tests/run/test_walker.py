@@ -39,7 +39,8 @@ class Joint:
 
 
 def new_walker(log_prob, sampler, d=2):
-    return Walker(Custom(d, log_prob=log_prob, compile=False), as_sampler(sampler), np.random.SeedSequence(base_seed()))
+    target = Custom(d, log_prob=log_prob, compile=False)
+    return Walker(target, as_sampler(target, sampler), np.random.SeedSequence(base_seed()))
 
 
 def statistics(s, t):

@@ -92,7 +92,9 @@ def test_every_sampler_keeps_the_law_of_every_target(name, sampler):
     exact, target = answers(name), example(name)
     # Sparse couplings have loops of their own, which other tests have compiled with the pairs that interact.
     pairs = "edges" if isinstance(target.view(), SparseFields) else "all"
-    run = replicate_sampler(target, as_sampler(sampler), starts(name), n_sweeps=SWEEPS, seed=SEED + 1, pairs=pairs)
+    run = replicate_sampler(
+        target, as_sampler(target, sampler), starts(name), n_sweeps=SWEEPS, seed=SEED + 1, pairs=pairs
+    )
     chi_square_test(state_counts(run.s), exact.probabilities, detect=0.05).check()
     for got, expected in ((run.path, exact.mean), (run.mean, exact.mean)):
         z_test(got, expected, detect=0.05).check()
@@ -146,7 +148,8 @@ def test_wrappers_can_be_nested(name):
 @every_target
 def test_a_chain_can_be_copied_and_put_back(name):
     """Would catch a cache that is no part of the state of a chain, or is shared by two, and addresses that travel."""
-    target, sampler = example(name), as_sampler("bps-gaussian")
+    target = example(name)
+    sampler = as_sampler(target)
     chain = Chain(target, sampler, np.random.SeedSequence(1), None, 4, 1, all_pairs(target.d, 4))
     chain.advance(5)
     state, twin, traveller = chain.state(), copy.deepcopy(chain), pickle.loads(pickle.dumps(chain))

@@ -96,7 +96,7 @@ def sampler_names() -> list[str]:
     """Return the names of samplers of spins, which are what model files describe."""
     from bouncy.samplers import names
 
-    return sorted(names())
+    return names()
 
 
 def applied(*decorators: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:

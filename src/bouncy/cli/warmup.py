@@ -63,14 +63,15 @@ def _choose(option: str, asked: tuple[str, ...], known: list[str]) -> list[str]:
 
 def _kinds() -> tuple[dict[str, Callable[[], Any]], dict[str, list[str]]]:
     """Return what builds a target of each kind that loops are compiled for, and the samplers that each can have."""
-    from bouncy.piecewise import samplers as path_samplers
     from bouncy.piecewise.targets.gaussian import SPECIALISED
-    from bouncy.samplers import names
+    from bouncy.samplers import registry
     from bouncy.targets import examples
 
     builders: dict[str, Callable[[], Any]] = {**examples(), **SPECIALISED}
-    spins, paths = list(names()), list(path_samplers.names())
-    return builders, {name: paths if name in SPECIALISED else spins for name in builders}
+    return builders, {
+        name: sorted(entry.name for entry in registry() if entry.sampler.accepts(build()))
+        for name, build in builders.items()
+    }
 
 
 def _has_edges(target: Any) -> bool:

@@ -24,7 +24,7 @@ from bouncy.results.moments import (
 )
 from bouncy.run.chain import Chain
 from bouncy.samplers import as_sampler
-from bouncy.samplers.contract import Sampler
+from bouncy.samplers.contract import SpinSampler
 from bouncy.samplers.hmc import HMC
 from bouncy.targets.mrf import MRF
 
@@ -121,15 +121,16 @@ def enter(contender: Contender, target: MRF, seed: np.random.SeedSequence, *, tr
     if contender.edition == "published":
         chain = published(contender.sampler, target, travel_time=travel_time * pi, seed=seed, pairs=pairs)
         return PublishedEntry(chain, contender.estimators[0])
-    sampler = our_sampler(contender.sampler, travel_time)
+    sampler = our_sampler(target, contender.sampler, travel_time)
     if isinstance(sampler, HMC) and contender.estimators == ("ends",):
         return EndsEntry(target, sampler, seed, pairs)
     return OurEntry(target, sampler, seed, pairs)
 
 
-def our_sampler(name: str, travel_time: float) -> Sampler:
+def our_sampler(target: MRF, name: str, travel_time: float) -> SpinSampler:
     """Return a sampler of this package with its default settings, but for the travel time of HMC, in units of pi."""
-    return HMC(travel_time=travel_time * pi) if name == "hmc" else as_sampler(name)
+    sampler: SpinSampler = as_sampler(target, HMC(travel_time=travel_time * pi) if name == "hmc" else name)
+    return sampler
 
 
 class PublishedEntry:
@@ -164,7 +165,7 @@ class PublishedEntry:
 class OurEntry:
     """A chain of this package. A unit of work leads from one draw to the next: a sweep, or a trajectory of HMC."""
 
-    def __init__(self, target: MRF, sampler: Sampler, seed: np.random.SeedSequence, pairs: bool) -> None:
+    def __init__(self, target: MRF, sampler: SpinSampler, seed: np.random.SeedSequence, pairs: bool) -> None:
         self._d, self._pairs, self._stride = target.d, pairs, sampler.stride
         self.chain = Chain(target, sampler, seed, None, _SLOTS, 1, self._new_pairs())
 

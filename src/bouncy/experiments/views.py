@@ -208,7 +208,7 @@ class _OurWalker:
     """A chain of this package."""
 
     def __init__(self, name: str, target: MRF, travel_time: float, seed: np.random.SeedSequence) -> None:
-        sampler = our_sampler(name, travel_time)
+        sampler = our_sampler(target, name, travel_time)
         self._chain = Chain(target, sampler, seed, None, _SLOTS, 1, no_pairs())
         self._sweep_time = sampler.clock.sweep_time(target.d)
         self._chain.sweep_time = self._sweep_time

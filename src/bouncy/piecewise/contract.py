@@ -1,8 +1,7 @@
-"""What a continuous target is, and what a sampler of such targets is.
+"""What a continuous target is.
 
 To add a target, add a file to `piecewise/targets/` with a subclass of `PiecewiseTarget` that says what its potential is
-(see `potential.py`) and where a chain may start. There is no compiled code to write. To add a sampler, add a file to
-`piecewise/samplers/` with a `PathSampler`, a `NamedTuple` that is its motion, and the functions of `motion.py` for it.
+(see `potential.py`) and where a chain may start. There is no compiled code to write.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._samplable import Samplable
 from bouncy._validation import check_real_array
-from bouncy.clocks.gaussian import GAUSSIAN
 from bouncy.piecewise.potential import Potential, View, new_view
 
 if TYPE_CHECKING:
@@ -98,41 +96,3 @@ class PiecewiseTarget(_Base, ABC):
     def __deepcopy__(self, memo: dict[int, Any]) -> PiecewiseTarget:
         """Return the target itself: it never changes, and may be large."""
         return self
-
-
-class PathSampler(ABC):
-    """A sampler of continuous targets."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """Name in tables and plots."""
-
-    def accepts(self, target: PiecewiseTarget) -> bool:
-        """Say whether this sampler can move a target: any, unless it knows better."""
-        return True
-
-    @property
-    def stride(self) -> int:
-        """Sweeps from one draw to the next, unless a run is thinned further."""
-        return 1
-
-    def sweep_time(self, d: int) -> float:
-        """Return the length of a sweep: the time in which a particle on N(0, I) crosses d medians, about pi sqrt(d)."""
-        return GAUSSIAN.sweep_time(d)
-
-    @abstractmethod
-    def start(self, target: PiecewiseTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence) -> Any:
-        """Return a motion for one chain that starts at the coordinates y, (d,), in the cells `row`, (d,)."""
-
-    def retarget(self, motion: Any, target: PiecewiseTarget) -> Any:
-        """Return the motion as it goes on from the same place on a target of the same cells, which has changed."""
-        return motion
-
-    def rates(self, target: PiecewiseTarget) -> tuple[float | None, float | None]:
-        """Return the expected wall hits and bounces per unit time on a target, where they are known."""
-        return None, None
-
-    def remarks(self, hits: int, flips: int) -> list[str]:
-        """Return what a user should know about this sampler after so many wall hits and crossings."""
-        return []

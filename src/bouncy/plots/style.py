@@ -1,4 +1,4 @@
-"""What all plots share: a colour for each sampler, a mark for each event, and axes where none are given.
+"""Style of all plots: colours, marks of events, settings, and axes where none are given.
 
 The colours are those of Okabe and Ito, which people with any kind of colour vision can tell apart.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bouncy.plots.trajectory import Event
+from bouncy.samplers import registry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,24 +19,9 @@ LIGHT = "#d9d9d9"
 ORANGE = "#e69f00"
 SKY_BLUE = "#56b4e9"
 GREEN = "#009e73"
-YELLOW = "#f0e442"
 BLUE = "#0072b2"
 VERMILION = "#d55e00"
 PURPLE = "#cc79a7"
-
-# The same sampler has the same colour in every figure; exact answers are black.
-SAMPLER_COLOURS = {
-    "bps-gaussian": BLUE,
-    "bps-exponential": VERMILION,
-    "hmc": GREEN,
-    "hmc-exponential": YELLOW,
-    "gibbs": ORANGE,
-    "gibbs-random": "#f5c872",  # orange and purple again, but pale
-    "metropolis": PURPLE,
-    "metropolis-random": "#e8c2d6",
-    "tempered": SKY_BLUE,
-    "bps": "#332288",  # on continuous targets; never in one figure with another blue
-}
 
 # Spins down and up, dark and light, so that they differ in black and white too.
 SPIN_COLOURS = ("#1b3a5c", "#f4e9c9")
@@ -71,8 +57,8 @@ _MOST_LETTERS = 12
 
 
 def colour_of(sampler: str) -> str:
-    """Return the colour of a sampler; grey for one without its own."""
-    return SAMPLER_COLOURS.get(sampler, GREY)
+    """Return the colour of a sampler, the same in every figure; grey if its name is not registered."""
+    return next((entry.colour for entry in registry() if entry.name == sampler), GREY)
 
 
 def axes_or_new(ax: Axes | None) -> Axes:

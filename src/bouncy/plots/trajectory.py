@@ -19,7 +19,7 @@ from bouncy.clocks.contract import fill, position
 from bouncy.recorders.pairs import no_pairs
 from bouncy.run.chain import Chain
 from bouncy.samplers import as_sampler
-from bouncy.samplers.contract import Sampler
+from bouncy.samplers.contract import Sampler, SpinSampler
 from bouncy.targets.contract import Target, flip, flip_cost
 from bouncy.tolls.contract import pay
 
@@ -99,19 +99,19 @@ def trace(
     """
     if not isinstance(target, Target):
         raise TypeError(f"trace follows spins, got {type(target).__name__}; for continuous targets use trace_flight")
-    sampler = as_sampler(sampler)
-    if sampler.clock.family != "billiard":
-        raise ValueError(f"sampler is {sampler.name!r}, which has no particle that moves on straight lines; use BPS")
+    chosen: SpinSampler = as_sampler(target, sampler)
+    if chosen.clock.family != "billiard":
+        raise ValueError(f"sampler is {chosen.name!r}, which has no particle that moves on straight lines; use BPS")
     duration = check_nonnegative("duration", duration)
     start = None if initial is None else check_spins(initial, target.d, "initial").reshape(target.d)
-    chain = Chain(target, sampler, as_seed_sequence(seed).spawn(1)[0], start, slots=2, thin=1, pairs=no_pairs())
+    chain = Chain(target, chosen, as_seed_sequence(seed).spawn(1)[0], start, slots=2, thin=1, pairs=no_pairs())
     tracer = _Tracer(chain)
     # Sums of 64-bit integers are meant to wrap around, of which NumPy warns in interpreted code.
     with np.errstate(over="ignore"):
         while tracer.time < duration:
             tracer.step(duration)
     tracer.keep(Event.END, -1, tracer.time, tracer.z)
-    return tracer.path(sampler.name)
+    return tracer.path(chosen.name)
 
 
 class _Tracer:

@@ -15,8 +15,7 @@ import numpy as np
 
 import bouncy
 from bouncy._registry import modules
-from bouncy.piecewise.contract import PathSampler
-from bouncy.samplers.contract import NotErgodicWarning, Sampler
+from bouncy.samplers.contract import NotErgodicWarning, PathSampler, Sampler
 
 if TYPE_CHECKING:
     from bouncy.results.run import Run

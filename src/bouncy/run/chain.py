@@ -14,7 +14,7 @@ from bouncy.recorders.recorder import new_recorder, write_open_batch
 from bouncy.recorders.trail import Trail, new_trail, no_trail
 from bouncy.run.contract import AnyChain, Rows
 from bouncy.run.kernel import BUFFER, advance, settle
-from bouncy.samplers.contract import Sampler
+from bouncy.samplers.contract import SpinSampler
 from bouncy.targets.contract import Target, TargetError, raise_failure, shown
 
 # Random starts that are tried before a target with impossible states is said to need one that is given.
@@ -41,7 +41,7 @@ class Chain(AnyChain):
     def __init__(
         self,
         target: Target,
-        sampler: Sampler,
+        sampler: SpinSampler,
         seed: np.random.SeedSequence,
         start: NDArray[np.int8] | None,
         slots: int,

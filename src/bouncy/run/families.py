@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -11,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import check_spins
-from bouncy.piecewise.contract import PathSampler, PiecewiseTarget
+from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.products import Products, all_products, no_products
-from bouncy.piecewise.samplers import names as path_samplers
 from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
 from bouncy.recorders.recorder import CLOSED, LENGTH, new_recorder
 from bouncy.run.chain import Chain
@@ -21,14 +19,11 @@ from bouncy.run.contract import AnyChain
 from bouncy.run.particle import ParticleChain
 from bouncy.run.within import BlockChain, Within
 from bouncy.samplers import as_sampler
-from bouncy.samplers.contract import Sampler
+from bouncy.samplers.contract import PathSampler, SpinSampler
 from bouncy.targets.contract import Target
 
 # Up to this dimension all pairs are recorded unless the user says otherwise.
 _PAIRS_UP_TO = 32
-# Sweeps of warm-up, at least; those on paths, in units of sqrt(d).
-_WARMUP = 200
-_SLOW_SWEEPS = 10
 # Bins of a coordinate reach beyond all that was seen, by this share of it, and over as many standard deviations.
 _BEYOND = 0.25
 _DEVIATIONS = 6.0
@@ -57,18 +52,15 @@ class Family(ABC):
 
     def __init__(self, target: Any, sampler: Any, pairs: str, slots: int, thin: int) -> None:
         self.target = target
-        self.sampler = self._as_sampler(sampler)
+        self.sampler = as_sampler(target, sampler)
         if pairs == "auto":
             pairs = "all" if target.d <= _PAIRS_UP_TO else "none"
         self.pairs, self.slots, self.thin = pairs, slots, thin * self.sampler.stride
 
-    @abstractmethod
-    def _as_sampler(self, sampler: Any) -> Any:
-        """Return the sampler that is meant."""
-
-    @abstractmethod
     def warmup_sweeps(self, draws: int) -> int:
         """Return the default length of the warm-up before so many draws."""
+        sweeps: int = self.sampler.warmup_sweeps(self.target, draws)
+        return sweeps
 
     @abstractmethod
     def starts(self, initial: ArrayLike | None, chains: int) -> list[Any]:
@@ -88,16 +80,7 @@ class Spins(Family):
 
     kind = "spins"
     target: Target
-    sampler: Sampler
-
-    def _as_sampler(self, sampler: Any) -> Sampler:
-        return as_sampler("bps-gaussian" if sampler is None else sampler)
-
-    def warmup_sweeps(self, draws: int) -> int:
-        # Its sweeps have d expected attempts even where others have fewer.
-        d, sampler = self.target.d, self.sampler
-        share = sampler.sweep_time(d) / sampler.clock.sweep_time(d)
-        return max(round(_WARMUP / share), draws * sampler.stride // 4)
+    sampler: SpinSampler
 
     def starts(self, initial: ArrayLike | None, chains: int) -> list[Any]:
         if initial is None:
@@ -128,28 +111,6 @@ class Paths(Family):
     kind = "paths"
     target: PiecewiseTarget
     sampler: PathSampler
-
-    def _as_sampler(self, sampler: Any) -> PathSampler:
-        known = {name: build for name, build in path_samplers().items() if build().accepts(self.target)}
-        asked = "bps" if sampler is None else sampler
-        if isinstance(asked, str):
-            if asked not in known:
-                raise ValueError(
-                    f"sampler is {asked!r}; {type(self.target).__name__} is continuous and can be sampled by: "
-                    f"{', '.join(sorted(known))}"
-                )
-            return known[asked]()
-        if not isinstance(asked, PathSampler) or not asked.accepts(self.target):
-            raise TypeError(
-                f"{type(self.target).__name__} is continuous: sampler must be one of {', '.join(sorted(known))}, or a "
-                f"sampler such as bouncy.piecewise.BPS(refreshment=0.1), got {asked!r}"
-            )
-        return asked
-
-    def warmup_sweeps(self, draws: int) -> int:
-        # What only refreshments change is forgotten after d of them: by default that takes 3 sqrt(d) sweeps of "bps".
-        slow = round(_SLOW_SWEEPS * math.sqrt(self.target.d))
-        return max(_WARMUP, slow, draws * self.sampler.stride // 4)
 
     def starts(self, initial: ArrayLike | None, chains: int) -> list[Any]:
         if initial is None:
@@ -206,12 +167,6 @@ class Blocks(Family):
         self._scheme, self._block = scheme, block
         self.target, self.sampler, self.kind = scheme, block.sampler, block.kind
         self.pairs, self.slots, self.thin = block.pairs, block.slots, block.thin
-
-    def _as_sampler(self, sampler: Any) -> Any:
-        return self._block._as_sampler(sampler)
-
-    def warmup_sweeps(self, draws: int) -> int:
-        return self._block.warmup_sweeps(draws)
 
     def starts(self, initial: ArrayLike | None, chains: int) -> list[Any]:
         return self._block.starts(initial, chains)

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._dispatch import named_state
-from bouncy.piecewise.contract import PathSampler, PiecewiseTarget
+from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import new_view
 from bouncy.piecewise.products import Products
 from bouncy.piecewise.recorder import PathRecorder, new_path_recorder, write_open_batch
 from bouncy.run.contract import AnyChain, Rows
+from bouncy.samplers.contract import PathSampler
 
 Array = NDArray[np.float64]
 

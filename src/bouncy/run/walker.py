@@ -11,7 +11,7 @@ from bouncy._dispatch import state_arrays
 from bouncy.recorders.contract import FLIPS, HITS
 from bouncy.recorders.counter import new_counter
 from bouncy.run.kernel import BUFFER, advance, settle
-from bouncy.samplers.contract import Sampler
+from bouncy.samplers.contract import SpinSampler
 from bouncy.targets.contract import Target, TargetError, raise_failure
 
 
@@ -44,7 +44,7 @@ class Walker:
     200
     """
 
-    def __init__(self, target: Target, sampler: Sampler, seed: np.random.SeedSequence) -> None:
+    def __init__(self, target: Target, sampler: SpinSampler, seed: np.random.SeedSequence) -> None:
         self._target = target
         self._view = target.view()
         self._clock, self._toll = sampler.start(target.d, seed)

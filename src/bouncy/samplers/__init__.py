@@ -1,25 +1,54 @@
-"""Samplers: the combinations of clock and toll that a user asks for by name."""
+"""Samplers: the combinations of clock and toll that a user asks for by name, and the registry of all samplers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 from bouncy._registry import modules
-from bouncy.samplers.contract import Sampler
+from bouncy.samplers.contract import Named, Sampler, SpinSampler
+from bouncy.targets.contract import Target
+
+# The default for a target is the first of these that accepts it.
+DEFAULTS = ("bps-gaussian", "bps")
 
 
-def names() -> dict[str, Callable[[], Sampler]]:
-    """Return what builds each sampler that has a name."""
-    return {name: build for module in modules(__name__) for name, build in getattr(module, "NAMED", {}).items()}
+def registry(kind: type[Sampler] = Sampler) -> list[Named]:
+    """Return the entries of all samplers of a kind that have a name."""
+    found = [*modules(__name__), *modules("bouncy.piecewise.samplers")]
+    entries = [entry for module in found for entry in getattr(module, "NAMED", ())]
+    return [entry for entry in entries if isinstance(entry.sampler, kind)]
 
 
-def as_sampler(sampler: str | Sampler) -> Sampler:
-    """Return the sampler that a name stands for, or the sampler itself."""
-    if isinstance(sampler, str):
-        known = names()
-        if sampler not in known:
-            raise ValueError(f"sampler is {sampler!r}; known names: {', '.join(sorted(known))}")
-        return known[sampler]()
-    if not isinstance(sampler, Sampler):
-        raise TypeError(f"sampler must be a name or a sampler such as bouncy.BPS('gaussian'), got {sampler!r}")
-    return sampler
+def names(kind: type[Sampler] = SpinSampler) -> list[str]:
+    """Return the names of all samplers of a kind, sorted."""
+    return sorted(entry.name for entry in registry(kind))
+
+
+def as_sampler(target: Any, asked: str | Sampler | None = None) -> Any:
+    """Return the sampler for a target: its default, the one with a name, or the given one if it accepts the target."""
+    target = getattr(target, "first", target)  # the block of a `bouncy.Within`
+    known = {entry.name: entry.sampler for entry in registry() if entry.sampler.accepts(target)}
+    if asked is None:
+        return next(known[name] for name in DEFAULTS if name in known)
+    if isinstance(asked, Sampler) and asked.accepts(target):
+        return asked
+    if isinstance(asked, str) and asked in known:
+        return known[asked]
+    listed, kind = ", ".join(sorted(known)), type(target).__name__
+    if isinstance(asked, str):
+        which = "known names" if isinstance(target, Target) else f"{kind} is continuous and can be sampled by"
+        raise ValueError(f"sampler is {asked!r}; {which}: {listed}")
+    if isinstance(target, Target):
+        raise TypeError(f"sampler must be a name or a sampler such as bouncy.BPS('gaussian'), got {asked!r}")
+    raise TypeError(
+        f"{kind} is continuous: sampler must be one of {listed}, or a sampler such as "
+        f"bouncy.piecewise.BPS(refreshment=0.1), got {asked!r}"
+    )
+
+
+def table(kind: type[Sampler] = SpinSampler) -> list[str]:
+    """Return the rows of the Markdown table "Which sampler"; samplers with the same summary share a row."""
+    rows: dict[str, list[str]] = {}
+    for entry in registry(kind):
+        rows.setdefault(entry.summary, []).append(f'`"{entry.name}"`')
+    return [f"| {', '.join(names)} | {summary} |" for summary, names in rows.items()]

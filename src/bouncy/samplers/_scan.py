@@ -1,4 +1,4 @@
-"""What Gibbs and Metropolis have in common: a scan as clock."""
+"""Base class of Gibbs and Metropolis: a scan as clock."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 from bouncy.clocks import clock_named, clocks
 from bouncy.clocks.contract import Clock
-from bouncy.samplers.contract import Sampler
+from bouncy.samplers.contract import SpinSampler
+
+# Row of the random scans in the table of samplers.
+RANDOM_SUMMARY = "each site at random times; for comparison, and where sites in turn get stuck"
 
 
 @dataclass(frozen=True)
-class ScanSampler(Sampler):
+class ScanSampler(SpinSampler):
     """A sampler that attempts to flip sites in turn, or each at the times of its own Poisson process."""
 
     scan: str = "systematic"

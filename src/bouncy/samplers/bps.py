@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,16 @@ from bouncy._random import new_state
 from bouncy._validation import check_nonnegative
 from bouncy.clocks import clock_named, clocks
 from bouncy.clocks.contract import Clock
-from bouncy.samplers.contract import NotErgodicWarning, Sampler
+from bouncy.samplers.contract import Named, NotErgodicWarning, SpinSampler
 from bouncy.tolls.budget import new_budget
 
 DEFAULT_REFRESHMENT = 0.1
-# Each costs O(d), so that more would make a sweep endless.
+# Each costs O(d): with more, a sweep would never end.
 _MOST_REFRESHMENTS = 1000.0
 
 
 @dataclass(frozen=True)
-class BPS(Sampler):
+class BPS(SpinSampler):
     """Binary bouncy particle sampler.
 
     A particle moves on straight lines through the orthants that stand for the spin states, bounces off the potential
@@ -81,4 +80,17 @@ class BPS(Sampler):
         return self.clock.start(d, rate, new_state(clock_seed)), new_budget(new_state(toll_seed))
 
 
-NAMED = {f"bps-{name}": partial(BPS, name) for name in clocks("billiard")}
+NAMED = (
+    Named(
+        BPS("gaussian"),
+        "the default: constant work per attempted flip, and an order of sites that is drawn anew, so that ties cannot "
+        "trap it",
+        "#0072b2",
+    ),
+    Named(
+        BPS("exponential"),
+        "the paper's other augmentation; its clock costs more per attempted flip, and reshuffles the order of sites at "
+        "every bounce",
+        "#d55e00",
+    ),
+)

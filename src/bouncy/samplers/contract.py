@@ -1,17 +1,32 @@
-"""What a sampler is: a named combination of a clock and a toll.
+"""Samplers of spins and of continuous targets, and the entry that gives one a name.
 
-To add a sampler, add a file here with a subclass of `Sampler`, and list the names a user may ask for in a module-level
-`NAMED`, a dictionary of functions without arguments that build it.
+To add a sampler of spins, add a file here with a subclass of `SpinSampler`; to add one of continuous targets, add a
+file to `piecewise/samplers/` with a subclass of `PathSampler`. A module-level `NAMED` lists the entries that users can
+ask for by name; everything else (messages, the command line, plots, tests) reads them by `bouncy.samplers.registry`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from math import sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bouncy._samplable import Samplable
 from bouncy.clocks.contract import Clock
+from bouncy.clocks.gaussian import GAUSSIAN
+from bouncy.targets.contract import Target
+
+if TYPE_CHECKING:
+    from bouncy.piecewise.contract import PiecewiseTarget
+
+Array = NDArray[np.float64]
+
+# Shortest default warm-up, in sweeps; on continuous targets also in sweeps per sqrt(d).
+_WARMUP = 200
+_WARMUP_PER_ROOT = 10
 
 
 class NotErgodicWarning(UserWarning):
@@ -19,7 +34,7 @@ class NotErgodicWarning(UserWarning):
 
 
 class Sampler(ABC):
-    """A combination of a clock and a toll."""
+    """A sampler with its settings, which never change. Subclass `SpinSampler` or `PathSampler` to write one."""
 
     @property
     @abstractmethod
@@ -27,28 +42,106 @@ class Sampler(ABC):
         """Name in tables and plots."""
 
     @property
+    def stride(self) -> int:
+        """Sweeps from one draw to the next, unless a run is thinned further."""
+        return 1
+
+    @abstractmethod
+    def accepts(self, target: Samplable[Any]) -> bool:
+        """Return whether this sampler can sample a target."""
+
+    @abstractmethod
+    def sweep_time(self, d: int) -> float:
+        """Return the length of a sweep in units of the sampler's time."""
+
+    @abstractmethod
+    def warmup_sweeps(self, target: Samplable[Any], draws: int) -> int:
+        """Return the default length of the warm-up before a number of draws."""
+
+    def remarks(self, hits: int, flips: int) -> list[str]:
+        """Return warnings about a run with these numbers of wall hits (attempted flips) and crossings (flips)."""
+        return []
+
+
+class SpinSampler(Sampler):
+    """A sampler of spins: a clock and a toll."""
+
+    @property
     @abstractmethod
     def clock(self) -> Clock:
-        """The clock that says when which site may flip."""
+        """Clock that decides when which site may flip."""
 
     @property
     def refreshment(self) -> float:
         """Expected refreshments per sweep."""
         return 0.0
 
-    @property
-    def stride(self) -> int:
-        """Sweeps from one draw to the next, unless a run is thinned further."""
-        return 1
-
-    def sweep_time(self, d: int) -> float:
-        """Return the length of a sweep: the time between two recordings of the conditional means, about d hits."""
-        return self.clock.sweep_time(d)
-
     @abstractmethod
     def start(self, d: int, seed: np.random.SeedSequence) -> tuple[Any, Any]:
         """Return the arrays of a clock and of a toll for one chain."""
 
-    def remarks(self, hits: int, flips: int) -> list[str]:
-        """Return what a user should know about this sampler after so many attempted and accepted flips."""
-        return []
+    def accepts(self, target: Samplable[Any]) -> bool:
+        return isinstance(target, Target)
+
+    def sweep_time(self, d: int) -> float:
+        """Return the time between two recordings of the conditional means, about d hits."""
+        return self.clock.sweep_time(d)
+
+    def warmup_sweeps(self, target: Samplable[Any], draws: int) -> int:
+        """Return as many sweeps as have 200 d expected attempts, or a quarter of those that follow if that is more."""
+        share = self.sweep_time(target.d) / self.clock.sweep_time(target.d)
+        return max(round(_WARMUP / share), draws * self.stride // 4)
+
+
+class PathSampler(Sampler):
+    """A sampler of continuous targets."""
+
+    @abstractmethod
+    def start(self, target: PiecewiseTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence) -> Any:
+        """Return a motion for one chain that starts at the coordinates y, (d,), in the cells `row`, (d,)."""
+
+    def retarget(self, motion: Any, target: PiecewiseTarget) -> Any:
+        """Return the motion continued from the same place on a changed target with the same cells."""
+        return motion
+
+    def rates(self, target: PiecewiseTarget) -> tuple[float | None, float | None]:
+        """Return the expected wall hits and bounces per unit time on a target, None where they are unknown."""
+        return None, None
+
+    def accepts(self, target: Samplable[Any]) -> bool:
+        from bouncy.piecewise.contract import PiecewiseTarget  # bouncy.piecewise imports its samplers, and they this
+
+        return isinstance(target, PiecewiseTarget)
+
+    def sweep_time(self, d: int) -> float:
+        """Return the time in which a particle on N(0, I) is expected to cross d medians, about pi sqrt(d)."""
+        return GAUSSIAN.sweep_time(d)
+
+    def warmup_sweeps(self, target: Samplable[Any], draws: int) -> int:
+        """Return 200 or 10 sqrt(d) sweeps, or a quarter of those that follow, whichever is most.
+
+        What only refreshments change is forgotten after d of them, by default 3 sqrt(d) sweeps of "bps".
+        """
+        return max(_WARMUP, round(_WARMUP_PER_ROOT * sqrt(target.d)), draws * self.stride // 4)
+
+
+class Named(NamedTuple):
+    """A sampler that users can ask for by its name.
+
+    Attributes
+    ----------
+    sampler : Sampler
+        The sampler with default settings.
+    summary : str
+        What it is and when to use it: its row in the table of samplers, in Markdown.
+    colour : str
+        Its colour in all plots, "#rrggbb".
+    """
+
+    sampler: Sampler
+    summary: str
+    colour: str
+
+    @property
+    def name(self) -> str:
+        return self.sampler.name

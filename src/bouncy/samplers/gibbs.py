@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bouncy._random import new_state
-from bouncy.samplers._scan import ScanSampler
+from bouncy.samplers._scan import RANDOM_SUMMARY, ScanSampler
+from bouncy.samplers.contract import Named
 from bouncy.tolls.heat_bath import new_heat_bath
 
 
@@ -41,4 +41,7 @@ class Gibbs(ScanSampler):
         return self.clock.start(d, 0.0, new_state(clock_seed)), new_heat_bath(new_state(toll_seed))
 
 
-NAMED = {"gibbs": Gibbs, "gibbs-random": partial(Gibbs, "random")}
+NAMED = (
+    Named(Gibbs(), "sites in turn; ergodic on every target with finite costs", "#e69f00"),
+    Named(Gibbs("random"), RANDOM_SUMMARY, "#f5c872"),
+)

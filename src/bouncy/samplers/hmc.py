@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import partial
 from math import ceil, pi
 from typing import Any
 
@@ -14,7 +13,7 @@ from bouncy._random import new_state
 from bouncy._validation import check_nonnegative
 from bouncy.clocks import clock_named, clocks
 from bouncy.clocks.contract import Clock
-from bouncy.samplers.contract import NotErgodicWarning, Sampler
+from bouncy.samplers.contract import Named, NotErgodicWarning, SpinSampler
 from bouncy.tolls.kinetic import new_kinetic
 
 DEFAULT_TRAVEL_TIME = 6.5 * pi
@@ -24,7 +23,7 @@ _NEAR = 1e-3
 
 
 @dataclass(frozen=True)
-class HMC(Sampler):
+class HMC(SpinSampler):
     """Exact binary Hamiltonian Monte Carlo.
 
     A particle moves by Hamilton's equations for some time, attempts to flip spin i whenever it meets the wall y_i = 0,
@@ -108,4 +107,16 @@ class HMC(Sampler):
         return clock, new_kinetic(clock.energy)
 
 
-NAMED = {"hmc": HMC, "hmc-exponential": partial(HMC, "exponential")}
+NAMED = (
+    Named(
+        HMC("gaussian"),
+        "exact binary HMC. A draw is the end of a trajectory, 6.5 turns long unless you say otherwise: "
+        "`bouncy.HMC(travel_time=2.5 * math.pi)`. Means use the whole trajectory",
+        "#009e73",
+    ),
+    Named(
+        HMC("exponential"),
+        "the same with a constant force; sites wait in a queue, O(log d) per attempted flip",
+        "#f0e442",
+    ),
+)

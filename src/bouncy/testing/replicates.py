@@ -22,7 +22,7 @@ from bouncy.enumeration import exact, states
 from bouncy.recorders.pairs import AllPairs, EdgePairs, NoPairs, Pairs, all_pairs, edge_pairs, no_pairs
 from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN, SINCE_DRAW, close_batch, new_recorder
 from bouncy.run.kernel import advance
-from bouncy.samplers.contract import Sampler
+from bouncy.samplers.contract import SpinSampler
 from bouncy.targets.contract import Target, raise_failure, resync
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.contract import renew
@@ -89,7 +89,7 @@ def replicate(
 
 
 def replicate_sampler(
-    target: Target, sampler: Sampler, starts: ArrayLike, *, n_sweeps: int, seed: Any, pairs: PairSet = "none"
+    target: Target, sampler: SpinSampler, starts: ArrayLike, *, n_sweeps: int, seed: Any, pairs: PairSet = "none"
 ) -> Replicates:
     """Run one replicate per row of `starts` with a sampler as a user would; the arguments are those of `replicate`."""
     running, toll = sampler.start(target.d, as_seed_sequence(seed))

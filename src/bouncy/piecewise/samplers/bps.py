@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from bouncy._random import new_state
 from bouncy._validation import check_nonnegative
-from bouncy.piecewise.contract import PathSampler, PiecewiseTarget
+from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.flight import new_flight
-from bouncy.samplers.contract import NotErgodicWarning
+from bouncy.samplers.contract import Named, NotErgodicWarning, PathSampler
 from bouncy.tolls.budget import new_budget
 
 Array = NDArray[np.float64]
@@ -82,4 +82,4 @@ class BPS(PathSampler):
         return new_flight(y / target.scale, v, row, self.refreshment, new_state(path_seed), toll)
 
 
-NAMED = {"bps": BPS}
+NAMED = (Named(BPS(), "the default: samples every continuous and mixed target", "#332288"),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from math import atan2, cos, inf, pi, sin, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._random import fill_normal, new_state
+from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative
-from bouncy.piecewise.contract import PathSampler, PiecewiseTarget
+from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_point
 from bouncy.piecewise.recorder import end_sweep, record_point
 from bouncy.piecewise.targets._normal import Normal
 from bouncy.recorders.contract import HITS, REFRESHMENTS
-from bouncy.samplers.contract import NotErgodicWarning
+from bouncy.samplers.contract import Named, NotErgodicWarning, PathSampler
 
 Array = NDArray[np.float64]
 
@@ -85,7 +86,7 @@ class HMC(PathSampler):
     def name(self) -> str:
         return "hmc"
 
-    def accepts(self, target: PiecewiseTarget) -> bool:
+    def accepts(self, target: Samplable[Any]) -> bool:
         return isinstance(target, Normal)
 
     def rates(self, target: PiecewiseTarget) -> tuple[float | None, float | None]:
@@ -125,7 +126,13 @@ class HMC(PathSampler):
             )
 
 
-NAMED = {"hmc": HMC}
+NAMED = (
+    Named(
+        HMC(),
+        "exact Hamiltonian Monte Carlo for `Gaussian` and `TruncatedGaussian`; follows correlations by itself",
+        "#009e73",
+    ),
+)
 
 
 @part("y", "row", "x", "v", "rng")
