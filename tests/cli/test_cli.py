@@ -15,8 +15,10 @@ import bouncy
 from bouncy import _compile
 from bouncy.cli import main as cli
 from bouncy.cli import warmup
+from bouncy.piecewise.targets.gaussian import SPECIALISED
 from bouncy.run.interrupts import Interrupts
 from bouncy.samplers import names
+from bouncy.samplers.contract import PathSampler
 from bouncy.targets import examples
 
 QUICK = ["warmup", "--sampler", "metropolis", "--target", "mrf-dense", "--pairs", "none"]
@@ -264,8 +266,8 @@ def test_warmup_compiles_everything(tmp_path):
     done = _bouncy("warmup", NUMBA_CACHE_DIR=str(tmp_path))
     assert done.returncode == 0, done.stderr
     (directory,) = tmp_path.iterdir()
-    built = [build() for build in examples().values()]
-    recorders = sum(2 + (target.edges() is not None) for target in built)
-    assert done.stdout == f"{len(names()) * recorders} combinations are ready in {directory}\n"
+    spins = len(names()) * sum(2 + (build().edges() is not None) for build in examples().values())
+    paths = len(names(PathSampler)) * 2 * len(SPECIALISED)
+    assert done.stdout == f"{spins + paths} combinations are ready in {directory}\n"
     # Whatever the number of targets, there are three kinds of views: dense, sparse, and by address.
     assert len(list(directory.glob("bouncy.run.kernel.advance.*"))) == 3 * 3 * len(names())

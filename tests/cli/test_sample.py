@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bouncy
-from bouncy.cli import _places
+from bouncy.cli import _output
 from bouncy.samplers import names
 from conftest import base_seed
 
@@ -98,7 +98,7 @@ def test_everything_is_checked_before_the_work(invoke, small, place, no_sampling
 @pytest.mark.parametrize(("out", "package"), [("run.nc", "h5netcdf"), ("run.zarr", "zarr"), ("run.nc", "xarray")])
 def test_what_is_not_installed_is_missed_before_the_work(invoke, small, no_sampling, monkeypatch, out, package):
     """Catches an hour of sampling that ends with an ImportError."""
-    monkeypatch.setattr(_places, "find_spec", lambda name: None if name == package else object())
+    monkeypatch.setattr(_output, "find_spec", lambda name: None if name == package else object())
     result = invoke("sample", "small.json", "--out", out)
     assert result.exit_code == 1
     assert f"writing {out} needs {package}; install with: pip install 'bouncy[" in result.stderr

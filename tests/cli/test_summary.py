@@ -7,7 +7,7 @@ import matplotlib as mpl
 import pytest
 
 import bouncy
-from bouncy.cli import _places
+from bouncy.cli import _output
 from bouncy.plots import KINDS
 from conftest import base_seed
 
@@ -110,7 +110,7 @@ def test_everything_is_checked_before_the_work(invoke, work, monkeypatch, option
 
 def test_missing_matplotlib_is_told(invoke, work, monkeypatch, tmp_path):
     """Catches an ImportError without a word about the extra."""
-    monkeypatch.setattr(_places, "find_spec", lambda name: None)
+    monkeypatch.setattr(_output, "find_spec", lambda name: None)
     result = invoke("plot", "run.nc", "--out", tmp_path / "x.png")
     assert result.exit_code == 1
     assert "needs matplotlib; install with: pip install 'bouncy[plots]'" in result.stderr

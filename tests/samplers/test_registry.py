@@ -115,6 +115,7 @@ def test_one_file_is_all_that_a_sampler_needs(monkeypatch):
     assert '| `"newcomer"` | a sampler of tomorrow |' in table()
     with pytest.raises(ValueError, match="newcomer"):
         as_sampler(SPINS, "nobody")
+    assert "newcomer" in CliRunner().invoke(main, ["sample", "--help"]).output
     assert "newcomer" in CliRunner().invoke(main, ["warmup", "--sampler", "nobody"]).output
 
 

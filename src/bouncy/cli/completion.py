@@ -6,7 +6,7 @@ import os
 
 import click
 
-from bouncy.cli._options import Command, words
+from bouncy.cli._parameters import Command, words
 
 _SHELLS = ("bash", "zsh", "fish")
 _EPILOG = """\b

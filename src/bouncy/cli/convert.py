@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bouncy.cli._options import Command, force_option, load, model_argument, option, reading_options
-from bouncy.cli._places import check_place, check_suffix
+from bouncy.cli._output import check_place
+from bouncy.cli._parameters import (
+    Command,
+    NewFile,
+    force_option,
+    model_argument,
+    option,
+    reading_options,
+    suffix_of,
+    take_reading,
+)
 
 if TYPE_CHECKING:
     from bouncy.targets.contract import Target
 
-_SUFFIXES = (".npz", ".json", ".coo", ".uai")
-# States in which log p is compared.
+# Number of states in which log p is compared.
 _STATES = 64
 _EPILOG = """\b
 Examples:
@@ -26,7 +34,7 @@ Examples:
 
 @click.command(cls=Command, short_help="Write a model in another format.", epilog=_EPILOG)
 @model_argument
-@click.argument("out", type=click.Path())
+@click.argument("out", type=NewFile(".npz", ".json", ".coo", ".uai"))
 @option(
     "--renumber",
     section="Output",
@@ -38,14 +46,13 @@ Examples:
 def command(model: str, out: str, renumber: bool, force: bool, **reading: Any) -> None:
     """Read MODEL and write it to OUT, whose suffix decides on the format: .npz, .json, .coo or .uai.
 
-    The new file is read again and compared: what it does not keep is said.
+    The new file is read again and compared with the model; what it does not keep is listed.
     """
     import bouncy
 
-    suffix = check_suffix(out, _SUFFIXES, "OUT")
     check_place(out, force)
-    target = load(model, reading)
-    settings: dict[str, Any] = {"renumber": renumber} if suffix in (".coo", ".uai") else {}
+    target = bouncy.load_model(model, **take_reading(reading))
+    settings: dict[str, Any] = {"renumber": renumber} if suffix_of(out) in (".coo", ".uai") else {}
     bouncy.save_model(target, out, overwrite=force, **settings)
     click.echo(f"{out}: {target!r}")
     for loss in _losses(target, bouncy.load_model(out)):
@@ -53,7 +60,7 @@ def command(model: str, out: str, renumber: bool, force: bool, **reading: Any) -
 
 
 def _losses(before: Target, after: Target) -> Iterator[str]:
-    """Yield what became of a model that was written and read again, as far as it differs."""
+    """Yield a sentence for each difference between a model and the same model written and read again."""
     if type(before) is not type(after):
         yield f"the class: {type(before).__name__} comes back as {type(after).__name__}"
     if set(before.labels) != set(after.labels):
@@ -81,7 +88,7 @@ def _listed(labels: tuple[Any, ...]) -> str:
 
 
 def _order(before: tuple[Any, ...], after: tuple[Any, ...]) -> list[int]:
-    """Return where each site that came back was before; in the same place, if it has another name."""
+    """Return the index before writing of each site read again; the same index if labels have changed."""
     place = {label: i for i, label in enumerate(before)}
     return [place[label] for label in after] if set(before) == set(after) else list(range(len(after)))
 

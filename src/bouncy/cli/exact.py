@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bouncy.cli._options import Command, json_option, load, model_argument, option, reading_options
-from bouncy.cli._printing import print_json
+from bouncy.cli._output import print_json
+from bouncy.cli._parameters import Command, json_option, model_argument, option, reading_options, take_reading
 
 if TYPE_CHECKING:
     from bouncy.enumeration import Exact
@@ -35,7 +35,7 @@ def command(model: str, pairs: bool, as_json: bool, **reading: Any) -> None:
     """
     import bouncy
 
-    target = load(model, reading)
+    target = bouncy.load_model(model, **take_reading(reading))
     exact = bouncy.exact(target)
     if as_json:
         print_json(_content(target, exact, pairs))

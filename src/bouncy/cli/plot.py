@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bouncy.cli._options import Command, force_option, one_of, option, run_argument
-from bouncy.cli._places import check_extra, check_place, check_suffix
+from bouncy.cli._output import check_extra, check_place
+from bouncy.cli._parameters import Command, NewFile, OneOf, force_option, option, run_argument, suffix_of
 from bouncy.cli._runs import load_run
 
 if TYPE_CHECKING:
     from bouncy.results.run import Run
 
-_SUFFIXES = (".png", ".pdf", ".svg")
 _ALL = "run"
 _DPI = 150
 _EPILOG = """\b
@@ -41,9 +40,10 @@ def _kinds() -> list[str]:
     show_default=True,
     help="run (six panels), trace, rank, autocorrelation, marginals, pairs, overlap, holding-times, lattice; of "
     "continuous targets density, forest, inclusion.",
-    **one_of(_kinds),
+    type=OneOf(_kinds),
 )
-@option("--out", type=click.Path(), metavar="FILE", required=True, help="Picture to write: .png, .pdf or .svg.")
+@option("--out", type=NewFile(".png", ".pdf", ".svg"), metavar="FILE", required=True,
+        help="Picture to write: .png, .pdf or .svg.")  # fmt: skip
 @option("--what", metavar="NAME", help="energy, magnetisation or a site, where one of them is drawn.")
 @force_option
 def command(run: str, kind: str, out: str, what: str | None, force: bool) -> None:
@@ -53,19 +53,18 @@ def command(run: str, kind: str, out: str, what: str | None, force: bool) -> Non
     """
     from bouncy.storage.atomic import atomic_file
 
-    suffix = check_suffix(out, _SUFFIXES)
     check_extra(out, ["matplotlib"], "plots")
     check_place(out, force)
     draw = _drawing(kind, what)
     _use_no_window()
     figure = draw(load_run(run))
     with atomic_file(out, overwrite=force) as file:
-        figure.savefig(file, format=suffix[1:], dpi=_DPI)
+        figure.savefig(file, format=suffix_of(out)[1:], dpi=_DPI)
     click.echo(f"Drawn to {out}.", err=True)
 
 
 def _drawing(kind: str, what: str | None) -> Callable[[Run], Any]:
-    """Return what makes a figure of a run."""
+    """Return the function that draws a figure of a run."""
     from bouncy.plots import KINDS, plot_run
 
     function: Callable[..., Any] = plot_run if kind == _ALL else KINDS[kind]
@@ -78,12 +77,12 @@ def _drawing(kind: str, what: str | None) -> Callable[[Run], Any]:
 
 
 def _figure_of(drawn: Any) -> Any:
-    """Return the figure that was drawn, or that holds the axes that were."""
+    """Return the figure itself, or the figure of the axes that were drawn on."""
     return getattr(drawn, "figure", drawn)
 
 
 def _variable(run: Run, text: str) -> Any:
-    """Return the label that a text stands for, a place if it is a number that is no label, or else the text itself."""
+    """Return the label with this text, else a site index if the text is an integer, else the text."""
     for label in run.target.labels:
         if str(label) == text:
             return label
@@ -91,7 +90,7 @@ def _variable(run: Run, text: str) -> Any:
 
 
 def _use_no_window() -> None:
-    """Let pictures be drawn where there is no screen."""
+    """Let pictures be drawn without a screen."""
     import matplotlib as mpl
 
     mpl.use("Agg")

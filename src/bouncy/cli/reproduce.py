@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bouncy.cli._options import words
+from bouncy.cli._parameters import words
 from bouncy.experiments.settings import DEFAULT_OUT, DEFAULT_SEED, FIGURES
 
 _EPILOG = """\b

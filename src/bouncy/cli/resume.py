@@ -6,21 +6,27 @@ from typing import Any
 
 import click
 
-from bouncy.cli._checkpoints import kept_model, recall, stamp
-from bouncy.cli._options import (
+from bouncy.cli._parameters import (
+    POSITIVE,
     Command,
     ending_options,
     force_option,
     json_option,
-    load,
     option,
     out_option,
-    positive,
     progress_option,
     reading_options,
+    take_reading,
     threads_option,
 )
-from bouncy.cli._runs import check_out, finish, interruptible
+from bouncy.cli._runs import (
+    check_out,
+    finish,
+    is_own_result,
+    load_kept_model,
+    read_facts,
+    without_interrupted_warning,
+)
 
 # Seconds between checkpoints of a run that was begun in Python.
 _EVERY = 30.0
@@ -37,7 +43,7 @@ Examples:
 @click.argument("model", type=click.Path(exists=True, dir_okay=False), required=False)
 @threads_option
 @ending_options
-@option("--every", metavar="SECONDS", section="Checkpoints", **positive(),
+@option("--every", metavar="SECONDS", section="Checkpoints", type=POSITIVE,
         help="Time from one checkpoint to the next; as before by default.")  # fmt: skip
 @out_option
 @json_option
@@ -63,14 +69,12 @@ def command(
     """
     import bouncy
 
-    reading = {name: options.pop(name) for name in ("format_name", "vartype", "temperature", "evidence")}
-    known = recall(checkpoint)
-    out = out or known.get("out")
-    # What an earlier part of the same run has saved there is not worth keeping beside all of it.
-    force = force or (out == known.get("out") and out is not None and stamp(out) == known.get("written"))
+    reading, facts = take_reading(options), read_facts(checkpoint)
+    out = out or facts.get("out")
+    force = force or is_own_result(out, facts)
     check_out(out, force)
-    target = kept_model(checkpoint) if model is None else load(model, reading)
-    every = options.pop("every") or known.get("every", _EVERY)
-    with interruptible():
+    target = load_kept_model(checkpoint) if model is None else bouncy.load_model(model, **reading)
+    every = options.pop("every") or facts.get("every", _EVERY)
+    with without_interrupted_warning():
         run = bouncy.resume(checkpoint, target, every=every, **options)
     finish(context, run, out=out, force=force, as_json=as_json, checkpoint=checkpoint)

@@ -6,43 +6,57 @@ from typing import Any
 
 import click
 
-from bouncy.cli._checkpoints import begin, check_new
-from bouncy.cli._options import (
+from bouncy.cli._parameters import (
+    POSITIVE,
     Command,
-    applied,
+    OneOf,
     at_least,
+    combined,
     ending_options,
     force_option,
     json_option,
-    load,
     model_argument,
-    one_of,
     option,
     out_option,
-    positive,
     progress_option,
     reading_options,
-    reading_settings,
-    sampler_names,
+    take_reading,
     threads_option,
     words,
 )
-from bouncy.cli._runs import check_out, finish, interruptible
+from bouncy.cli._runs import (
+    begin_checkpoint,
+    check_new_checkpoint,
+    check_out,
+    finish,
+    without_interrupted_warning,
+)
 
 _SAMPLING, _CHECKPOINTS = "Sampling", "Checkpoints"
-_SAMPLERS = (
-    "bps-gaussian (the default), bps-exponential, hmc, hmc-exponential, gibbs, gibbs-random, metropolis, "
-    "metropolis-random."
-)
-_sampling_options = applied(
-    option("--sampler", section=_SAMPLING, metavar="NAME", help=_SAMPLERS, **one_of(sampler_names)),
-    option("--chains", section=_SAMPLING, **at_least(1), metavar="N", default=4, show_default=True,
+
+
+def _samplers() -> list[str]:
+    """Return the names of the samplers of spins, which are what model files describe."""
+    from bouncy.samplers import names
+
+    return names()
+
+
+def _samplers_help() -> str:
+    from bouncy.samplers import DEFAULTS
+
+    return ", ".join(name + " (the default)" * (name in DEFAULTS) for name in _samplers()) + "."
+
+
+_sampling_options = combined(
+    option("--sampler", section=_SAMPLING, metavar="NAME", type=OneOf(_samplers), help=_samplers_help),
+    option("--chains", section=_SAMPLING, type=at_least(1), metavar="N", default=4, show_default=True,
            help="Independent chains."),
-    option("--warmup", section=_SAMPLING, **at_least(0), metavar="SWEEPS",
+    option("--warmup", section=_SAMPLING, type=at_least(0), metavar="SWEEPS",
            help="Sweeps before anything is recorded; by default 200, or a quarter of what follows."),
-    option("--thin", section=_SAMPLING, **at_least(1), metavar="SWEEPS", default=1, show_default=True,
+    option("--thin", section=_SAMPLING, type=at_least(1), metavar="SWEEPS", default=1, show_default=True,
            help="Sweeps from one draw to the next."),
-    option("--seed", section=_SAMPLING, **at_least(0), metavar="N",
+    option("--seed", section=_SAMPLING, type=at_least(0), metavar="N",
            help="Fixes every byte of the result."),
     option("--keep", section=_SAMPLING, default="draws", show_default=True, **words("draws", "means", "path"),
            help="All draws, means and scalar traces alone, or every flip."),
@@ -50,10 +64,10 @@ _sampling_options = applied(
            help="Pairs whose means are recorded."),
     threads_option,
 )  # fmt: skip
-_checkpoint_options = applied(
+_checkpoint_options = combined(
     option("--checkpoint", section=_CHECKPOINTS, type=click.Path(file_okay=False), metavar="DIR",
            help="New directory from which `bouncy resume DIR` can go on, whatever happens."),
-    option("--every", section=_CHECKPOINTS, **positive(), metavar="SECONDS",
+    option("--every", section=_CHECKPOINTS, type=POSITIVE, metavar="SECONDS",
            default=30, show_default=True, help="Time from one checkpoint to the next."),
 )  # fmt: skip
 _EPILOG = """\b
@@ -94,14 +108,14 @@ def command(
     """
     import bouncy
 
-    reading = {name: options.pop(name) for name in ("format_name", "vartype", "temperature", "evidence")}
+    reading = take_reading(options)
     check_out(out, force)
     if checkpoint is not None:
-        check_new(checkpoint, force)
-    target = load(model, reading)
+        check_new_checkpoint(checkpoint, force)
+    target = bouncy.load_model(model, **reading)
     if checkpoint is not None:
-        begin(checkpoint, target, out=out, model=model, reading=reading_settings(reading), every=options["every"])
-    with interruptible():
+        begin_checkpoint(checkpoint, target, out=out, model=model, reading=reading, every=options["every"])
+    with without_interrupted_warning():
         run = bouncy.sample(target, checkpoint=checkpoint, **options)
     finish(
         context, run, out=out, force=force, as_json=as_json, checkpoint=checkpoint, tell_seed=options["seed"] is None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from bouncy.cli._options import Command, json_option, run_argument
-from bouncy.cli._printing import print_summary
-from bouncy.cli._runs import load_run, show_json
+from bouncy.cli._parameters import Command, json_option, run_argument
+from bouncy.cli._runs import load_run, show
 
 _EPILOG = """\b
 Examples:
@@ -24,8 +23,4 @@ def command(run: str, as_json: bool) -> None:
 
     RUN is a file that `bouncy sample --out` or `run.save` wrote, .nc or .zarr, or the directory of a checkpoint.
     """
-    found = load_run(run)
-    if as_json:
-        show_json(found)
-    else:
-        print_summary(found.summary())
+    show(load_run(run), as_json)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import click
 
-from bouncy.cli._suggestions import did_you_mean
+from bouncy.cli._parameters import did_you_mean
 
 _EPILOG = """\b
 Examples:
@@ -62,7 +62,7 @@ def _choose(option: str, asked: tuple[str, ...], known: list[str]) -> list[str]:
 
 
 def _kinds() -> tuple[dict[str, Callable[[], Any]], dict[str, list[str]]]:
-    """Return what builds a target of each kind that loops are compiled for, and the samplers that each can have."""
+    """Return a builder of each kind of target that loops are compiled for, and the samplers that accept each."""
     from bouncy.piecewise.targets.gaussian import SPECIALISED
     from bouncy.samplers import registry
     from bouncy.targets import examples
@@ -79,7 +79,7 @@ def _has_edges(target: Any) -> bool:
 
 
 def _use(target: Any, sampler: str, pairs: str) -> None:
-    """Do what a user does, on a small scale: sample, look at the diagnostics, ask for exact answers."""
+    """Call what a user calls, on a small scale: sample, diagnostics, exact."""
     import bouncy
 
     run = bouncy.sample(target, sampler, chains=2, draws=20, pairs=cast(Any, pairs), seed=0, progress=False)
@@ -89,7 +89,7 @@ def _use(target: Any, sampler: str, pairs: str) -> None:
 
 
 def _cache_directory() -> str:
-    """Return the directory of compiled code; raise where there is none to keep it in."""
+    """Return the directory of compiled code; raise if there is none."""
     from bouncy._compile import cache_directory
 
     directory = cache_directory()
