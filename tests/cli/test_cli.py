@@ -111,7 +111,7 @@ def test_wrong_usage_ends_with_code_2(invoke, arguments, message):
     ],
 )
 def test_errors_end_with_code_1_and_no_traceback(invoke, failing, error, message):
-    """Catches a traceback, or an empty line, where one sentence was due."""
+    """Catches a traceback, or an empty line, in the place of a message."""
     failing(error)
     result = invoke("fail")
     assert result.exit_code == 1
@@ -119,7 +119,7 @@ def test_errors_end_with_code_1_and_no_traceback(invoke, failing, error, message
 
 
 def test_debug_shows_the_traceback(invoke, failing):
-    """Catches an option that is read but not heeded."""
+    """Catches an option without effect."""
     failing(ValueError("d is 0"))
     assert isinstance(invoke("--debug", "fail").exception, ValueError)
 
@@ -148,8 +148,8 @@ def test_signals_end_with_their_code(invoke, failing, name):
     assert signal.getsignal(number) is before
 
 
-def test_a_request_to_terminate_does_what_ctrl_c_would(invoke, failing):
-    """Catches a sampler that hears Ctrl-C by a handler of its own and is torn down by SIGTERM all the same."""
+def test_sigterm_calls_the_handler_of_ctrl_c(invoke, failing):
+    """Catches a sampler with its own handler of Ctrl-C that SIGTERM ends without calling it."""
 
     def work():
         heard = []
@@ -165,7 +165,7 @@ def test_a_request_to_terminate_does_what_ctrl_c_would(invoke, failing):
 
 
 def test_a_second_ctrl_c_ends_the_command(invoke, failing):
-    """Catches a run that is being wound up and cannot be stopped any more."""
+    """Catches a run that saves its results after one Ctrl-C and cannot be stopped by another."""
 
     def work():
         with Interrupts() as interrupts:
@@ -180,13 +180,13 @@ def test_a_second_ctrl_c_ends_the_command(invoke, failing):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no masks of signals")
-def test_a_process_in_the_background_hears_requests_to_terminate(invoke, failing):
-    """Catches a job of a batch system, deaf to Ctrl-C, that samplers cannot interrupt, or that now hears Ctrl-C."""
+def test_sigterm_interrupts_a_process_that_ignores_ctrl_c(invoke, failing):
+    """Catches a job that ignores Ctrl-C and cannot be interrupted by SIGTERM, or that no longer ignores Ctrl-C."""
 
     def work():
         signal.raise_signal(signal.SIGINT)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler  # what samplers look for
-        click.echo("deaf")
+        click.echo("ignored")
         signal.raise_signal(signal.SIGTERM)
 
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -196,11 +196,11 @@ def test_a_process_in_the_background_hears_requests_to_terminate(invoke, failing
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
-    assert (result.exit_code, result.stdout) == (143, "deaf\n")
+    assert (result.exit_code, result.stdout) == (143, "ignored\n")
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
-def test_the_same_request_passed_on_twice_is_one(invoke, failing):
+def test_sigterm_twice_within_half_a_second_counts_once(invoke, failing):
     """Catches `timeout`, which signals a process and its group, losing results that are being written."""
 
     def work():
@@ -214,8 +214,8 @@ def test_the_same_request_passed_on_twice_is_one(invoke, failing):
     assert invoke("fail").stdout == "written\n"
 
 
-def test_a_reader_that_has_seen_enough_is_no_error():
-    """Catches `bouncy ... | head` that ends in a traceback or in a complaint."""
+def test_a_closed_pipe_is_no_error():
+    """Catches `bouncy ... | head` that ends with a traceback or an error message."""
     reading, writing = os.pipe()
     os.close(reading)
     code = "from bouncy.cli.main import main; main(['completion', 'zsh'])"

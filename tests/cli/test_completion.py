@@ -1,4 +1,4 @@
-"""Completion in a shell: the scripts, and what they are told."""
+"""Completion in a shell: the scripts, and the completions that they get."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ def test_an_unknown_shell_is_refused(invoke):
 
 
 def test_words_are_completed():
-    """Catches arguments that Tab knows nothing about: commands, samplers, plots and files."""
+    """Catches arguments that Tab does not complete: commands, samplers, plots and files."""
     assert _complete("sam") == [("plain", "sample")]
     assert _complete("sample", "model.npz", "--sampler", "") == [("plain", name) for name in names()]
     assert _complete("sample", "model.npz", "--keep", "p") == [("plain", "path")]
@@ -43,8 +43,8 @@ def test_words_are_completed():
     assert _complete("plot", "run.nc", "--kind", "tr") == [("plain", "trace")]
 
 
-def test_a_shell_gets_its_answer():
-    """Catches a variable of the environment that is not heard, so that Tab runs the command instead."""
+def test_the_environment_variable_asks_for_completions():
+    """Catches an environment variable that is not read, so that Tab runs the command instead."""
     environment = {"_BOUNCY_COMPLETE": "bash_complete", "COMP_WORDS": "bouncy conv", "COMP_CWORD": "1"}
     code = "from bouncy.cli.main import main; main(prog_name='bouncy')"
     done = subprocess.run(

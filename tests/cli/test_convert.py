@@ -1,4 +1,4 @@
-"""`bouncy convert`: the same model in another file, nothing overwritten, and losses told."""
+"""`bouncy convert`: the same model in another file, nothing overwritten, and losses reported."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ import pytest
 import bouncy
 
 
-def test_what_can_be_kept_is_kept(invoke, small):
-    """Catches a model that changes on its way, and losses that are made up."""
+def test_formats_that_can_express_a_model_keep_all_of_it(invoke, small):
+    """Catches a model that changes in conversion, and a loss reported where there is none."""
     result = invoke("convert", "small.json", "same.npz")
     assert result.exit_code == 0, result.output
     assert result.output == "same.npz: MRF(d=3, dense, 2 pairs)\n"
@@ -16,8 +16,8 @@ def test_what_can_be_kept_is_kept(invoke, small):
     np.testing.assert_array_equal(same.M, small.M)
 
 
-def test_losses_are_told(invoke, small, place):
-    """Catches labels, lattices, digits or an order of sites that are lost without a word."""
+def test_losses_are_reported(invoke, small, place):
+    """Catches labels, lattices, digits or an order of sites that are lost without a report."""
     assert invoke("convert", "small.json", "plain.uai").exit_code == 1
     labels = invoke("convert", "small.json", "plain.uai", "--renumber")
     assert "not kept: labels: 'a', 'b', 'c' come back as 0, 1, 2\n" in labels.stdout
@@ -58,7 +58,7 @@ def test_places_are_checked(invoke, small, place, monkeypatch, out, code, messag
 
 
 def test_force_replaces(invoke, small, place):
-    """Catches an option that is read but not heeded."""
+    """Catches an option without effect."""
     (place / "there.npz").write_text("worthless")
     assert invoke("convert", "small.json", "there.npz", "--force").exit_code == 0
     assert bouncy.load_model("there.npz").d == 3

@@ -33,7 +33,7 @@ def test_commands_print_what_the_page_shows(invoke, place):
 
 
 def test_the_page_has_every_command(invoke):
-    """Catches a command that nobody is told of."""
+    """Catches a command that is not documented."""
     listed = invoke("--help").output.partition("Commands:\n")[2].partition("\n\n")[0]
     for line in listed.splitlines():
         assert f"`bouncy {line.split()[0]}" in PAGE.read_text()

@@ -9,7 +9,7 @@ import bouncy
 
 
 def test_json_holds_the_numbers_of_the_function(invoke, small):
-    """Catches keys that change, and numbers that lose digits or get the wrong name on their way to a script."""
+    """Catches keys that change, and numbers that lose digits or get the wrong name in JSON."""
     truth = bouncy.exact(small)
     result = invoke("exact", "small.json", "--json", "--pairs")
     assert result.exit_code == 0, result.output
@@ -36,8 +36,8 @@ def test_tables_show_means_and_pairs(invoke, small):
     assert lines[:7] == invoke("exact", "small.json").stdout.splitlines()
 
 
-def test_what_is_too_large_is_refused_with_advice(invoke, place):
-    """Catches an enumeration that would take days, and advice in the words of another door."""
+def test_a_model_that_is_too_large_is_refused_with_advice(invoke, place):
+    """Catches an enumeration that would take days, and advice in the words of the Python function."""
     bouncy.save_model(bouncy.MRF.ising((6, 6)), "large.npz")
     result = invoke("exact", "large.npz")
     assert result.exit_code == 1

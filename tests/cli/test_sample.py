@@ -48,7 +48,7 @@ def test_json_is_the_summary_of_the_function(invoke, small):
 
 
 def test_the_table_is_that_of_the_function(invoke, small):
-    """Catches a table that misses lines, and notes among what is redirected into a file."""
+    """Catches a table that misses lines, and notes on standard output."""
     result = invoke("sample", "small.json", *QUICK, "--out", "run.nc")
     assert result.exit_code == 0, result.output
     lines, expected = result.stdout.splitlines(), str(_sampled(small)).splitlines()
@@ -58,7 +58,7 @@ def test_the_table_is_that_of_the_function(invoke, small):
 
 @pytest.mark.parametrize("out", ["run.nc", "run.zarr"])
 def test_runs_are_saved(invoke, small, out):
-    """Catches a file that does not hold the run, and --force that is not heeded."""
+    """Catches a file that does not hold the run, and --force without effect."""
     first = json.loads(invoke("sample", "small.json", *QUICK, "--json", "--out", out).stdout)
     assert first["out"].endswith(out)
     assert bouncy.Run.load(out).draws.shape == (2, 50, 3)
@@ -96,7 +96,7 @@ def test_everything_is_checked_before_the_work(invoke, small, place, no_sampling
 
 
 @pytest.mark.parametrize(("out", "package"), [("run.nc", "h5netcdf"), ("run.zarr", "zarr"), ("run.nc", "xarray")])
-def test_what_is_not_installed_is_missed_before_the_work(invoke, small, no_sampling, monkeypatch, out, package):
+def test_missing_packages_are_reported_before_the_work(invoke, small, no_sampling, monkeypatch, out, package):
     """Catches an hour of sampling that ends with an ImportError."""
     monkeypatch.setattr(_output, "find_spec", lambda name: None if name == package else object())
     result = invoke("sample", "small.json", "--out", out)
@@ -105,8 +105,8 @@ def test_what_is_not_installed_is_missed_before_the_work(invoke, small, no_sampl
 
 
 @pytest.mark.parametrize("checkpoint", [None, "work"])
-def test_what_cannot_be_saved_is_shown(invoke, small, monkeypatch, checkpoint):
-    """Catches a full disk at the end of a run that takes the numbers with it."""
+def test_a_run_that_cannot_be_saved_is_shown(invoke, small, monkeypatch, checkpoint):
+    """Catches results that are lost because the disk is full at the end of a run."""
 
     def save(*_, **__):
         raise OSError(28, "No space left on device", "run.nc")
@@ -125,8 +125,8 @@ def test_what_cannot_be_saved_is_shown(invoke, small, monkeypatch, checkpoint):
     assert result.stderr == f"{expected}\n"
 
 
-def test_a_checkpoint_needs_nothing_else(invoke, small, place):
-    """Catches a model, a place for the result or a goal that resuming has to be told again, and lost bytes."""
+def test_resuming_needs_only_the_checkpoint(invoke, small, place):
+    """Catches a model, an output path or a goal that must be given again to resume, and lost bytes."""
     assert invoke("sample", "small.json", *QUICK, "--checkpoint", "work", "--out", "run.nc").exit_code == 0
     (place / "small.json").unlink()
     refused = invoke("sample", "work/model.npz", *QUICK, "--checkpoint", "work")
@@ -154,7 +154,7 @@ def test_resuming_replaces_its_own_file_only(invoke, small, place):
 
 
 def test_force_begins_a_checkpoint_anew(invoke, small, place):
-    """Catches a directory that cannot be used again, or files in it that belong to someone else and go."""
+    """Catches a directory that cannot be used again, or other files in it that are removed."""
     assert invoke("sample", "small.json", *QUICK, "--checkpoint", "work").exit_code == 0
     (place / "work" / "notes.txt").write_text("precious")
     again = invoke("sample", "small.json", *QUICK, "--draws", 60, "--checkpoint", "work", "--force", "--json")
@@ -174,7 +174,7 @@ def test_a_model_that_no_format_can_keep_is_read_again(invoke, place):
 
 
 def test_a_checkpoint_from_python_needs_its_model(invoke, small):
-    """Catches a checkpoint of `bouncy.sample` that the command line cannot resume, or a riddle about why."""
+    """Catches a checkpoint of `bouncy.sample` that the command line cannot resume, or an unclear error."""
     bouncy.sample(small, "metropolis", chains=2, draws=50, seed=0, checkpoint="work", progress=False)
     result = invoke("resume", "work", "--draws", 60)
     assert result.exit_code == 1
@@ -185,7 +185,7 @@ def test_a_checkpoint_from_python_needs_its_model(invoke, small):
 
 
 def test_another_model_is_refused(invoke, small, place):
-    """Catches chains that go on under another law."""
+    """Catches chains that continue on another model."""
     assert invoke("sample", "small.json", *QUICK, "--checkpoint", "work").exit_code == 0
     small.labels = None
     bouncy.save_model(bouncy.MRF(np.zeros((3, 3))), "other.npz")
@@ -196,6 +196,6 @@ def test_another_model_is_refused(invoke, small, place):
 
 
 def test_help_names_the_samplers(invoke):
-    """Catches a sampler that nobody hears of."""
+    """Catches a sampler that the help does not list."""
     shown = invoke("sample", "--help").output.replace(",", " ").replace(".", " ").split()
     assert set(names()) <= set(shown)

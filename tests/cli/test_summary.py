@@ -42,7 +42,7 @@ def test_the_summary_is_that_of_the_run(invoke, work):
 
 
 def test_a_checkpoint_has_a_summary(invoke, small):
-    """Catches a long job that one cannot look into."""
+    """Catches a checkpoint of a running job that cannot be read."""
     options = ["--sampler", "metropolis", "--chains", 2, "--draws", 50, "--seed", base_seed(), "--json"]
     sampled = json.loads(invoke("sample", "small.json", *options, "--checkpoint", "work").stdout)
     result = invoke("summary", "work", "--json")
@@ -51,7 +51,7 @@ def test_a_checkpoint_has_a_summary(invoke, small):
 
 
 @pytest.mark.parametrize("name", ["model.npz", "model.nc"])
-def test_what_is_no_run_is_refused(invoke, work, name):
+def test_files_that_hold_no_run_are_refused(invoke, work, name):
     """Catches a traceback, or a summary of nothing, for a file of another kind."""
     result = invoke("summary", name)
     assert result.exit_code in (1, 2)
@@ -70,14 +70,14 @@ def test_pictures_are_what_their_suffix_says(invoke, work, suffix, tmp_path):
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("density", "forest", "inclusion")])
 def test_every_kind_can_be_drawn(invoke, work, kind, tmp_path):
-    """Catches a kind of plot that the command line knows by name only."""
+    """Catches a kind of plot that the command line lists but cannot draw."""
     result = invoke("plot", "run.nc", "--kind", kind, "--out", tmp_path / "out.png")
     assert result.exit_code == 0, result.output
     assert kind in " ".join(invoke("plot", "--help").output.replace(",", " ").replace(";", " ").split())
 
 
 def test_what_is_drawn_can_be_chosen(invoke, work, tmp_path):
-    """Catches a choice that is not heeded, or is passed to a plot that has none."""
+    """Catches a choice without effect, or one that is passed to a plot that has none."""
     drawn = {}
     for what in ("energy", "magnetisation", "4"):
         out = tmp_path / f"{what}.svg"
@@ -108,8 +108,8 @@ def test_everything_is_checked_before_the_work(invoke, work, monkeypatch, option
     assert message in result.stderr
 
 
-def test_missing_matplotlib_is_told(invoke, work, monkeypatch, tmp_path):
-    """Catches an ImportError without a word about the extra."""
+def test_missing_matplotlib_is_reported(invoke, work, monkeypatch, tmp_path):
+    """Catches an ImportError that does not name the extra."""
     monkeypatch.setattr(_output, "find_spec", lambda name: None)
     result = invoke("plot", "run.nc", "--out", tmp_path / "x.png")
     assert result.exit_code == 1

@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_ctrl_c_gives_what_there_is_and_resume_the_rest(folder):
+def test_ctrl_c_returns_a_partial_run_and_resume_completes_it(folder):
     """Catches Ctrl-C that waits, loses what was found or does not say how to go on, and a resumed run that differs."""
     command = _command("sample", "model.npz", *ENDLESS, "--checkpoint", "work", "--every", 0.1, "--out", "run.nc")
     with Terminal(command, cwd=folder) as terminal:
@@ -75,7 +75,7 @@ def _assert_equal(first, second):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name), err_msg=name)
 
 
-def test_a_request_to_terminate_keeps_what_there_is(folder):
+def test_sigterm_saves_a_partial_run(folder):
     """Catches a batch system that loses a run, progress bars in log files, and JSON with something else beside it."""
     command = _command("sample", "model.npz", *ENDLESS, "--checkpoint", "job", "--every", 0.1, "--json")
     with subprocess.Popen(

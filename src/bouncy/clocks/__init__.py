@@ -1,4 +1,4 @@
-"""Clocks: what says when which spin may flip."""
+"""Clocks: they decide when which spin may flip."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def clocks(family: str) -> dict[str, Clock]:
 
 
 def clock_named(family: str, parameter: str, name: object) -> Clock:
-    """Return the clock that a user's argument names, or say which there are."""
+    """Return the clock with this name, or raise an error about the parameter that lists the known names."""
     known = clocks(family)
     if not isinstance(name, str) or name not in known:
         raise ValueError(f"{parameter} is {name!r}; expected one of: {', '.join(sorted(known))}")

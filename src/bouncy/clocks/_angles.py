@@ -1,4 +1,4 @@
-"""Angles of many points at once: what the mathematical library does for one."""
+"""Angles of many points at once, in vectorised arithmetic."""
 
 from __future__ import annotations
 

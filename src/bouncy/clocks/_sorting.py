@@ -12,7 +12,7 @@ def sort_order(keys, order, buckets):
     """Write into `order` the indices that sort `keys`, all in [-1, 1].
 
     A counting sort into as many buckets as keys, then one insertion pass: O(n) for keys that are not bunched.
-    `buckets` is scratch of at least n + 1 entries. Unsigned indices need no test for being negative.
+    `buckets` is scratch of at least n + 1 entries. Unsigned indices skip the wraparound check.
     """
     n = keys.size
     half = 0.5 * n

@@ -1,4 +1,4 @@
-"""What a clock is: something that says when which spin may flip, and knows nothing of the target.
+"""A clock decides when which spin may flip; it does not see the target.
 
 There are three families. Billiards (BPS) and trajectories (HMC) are particles that meet the walls y_i = 0 of an
 augmentation; a scan (Gibbs, Metropolis) only counts sites. To add a clock, add a file here that builds a `Clock` and
@@ -27,7 +27,7 @@ class Clock:
     Attributes
     ----------
     family : {"billiard", "trajectory", "scan"}
-        What sampler it is for: BPS, HMC, or Gibbs and Metropolis.
+        Family of samplers that use it: BPS, HMC, or Gibbs and Metropolis.
     name : str
         The augmentation it belongs to, or the order of its sites.
     allocate : callable
@@ -82,9 +82,8 @@ def restart(clock):
 def fill(clock, t_stop, times, sites):
     """Write the next hits up to t_stop into `times` and `sites`; return how many, and whether t_stop is reached.
 
-    When it is called, the tolls of all hits handed over before have been paid: a clock whose hits depend on them hands
-    over no more than it can know. Where it stops leaves no trace: the hits that follow have the same bytes as if it had
-    not stopped there.
+    When it is called, the tolls of all hits returned before have been paid; a clock whose hits depend on tolls returns
+    only hits that depend on none still unpaid. The hits do not depend, to the byte, on where earlier calls stopped.
     """
 
 

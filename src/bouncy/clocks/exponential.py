@@ -45,8 +45,8 @@ class ExponentialBilliard(NamedTuple):
     buckets: NDArray[np.int32]  # (d + 1,)
 
 
-# Indices into `leg`. DRIFT is what bounces have added to every speed since the window began, LAG the integral of that
-# over time; together they say where the sites are that were left alone.
+# Indices into `leg`. DRIFT is the sum that bounces have added to every speed since the window began, LAG its integral
+# over time; together they give the positions of the sites that were left alone.
 (
     T_LEG, T_KNOWN, T_EVENT, T_REFRESH, REFRESH_RATE, SLOPE, BUDGET, T_WINDOW, T_WINDOW_END, DRIFT, LAG,
 ) = range(11)  # fmt: skip
@@ -55,14 +55,14 @@ BOUNCES, REFRESHMENTS, N_NEAR, N_DUE, NEXT_DUE = range(5)
 
 # Up to this dimension all sites count as near.
 _SMALL = 64
-# How long a window lasts then. The slope is summed anew in each window: its rounding, carried from bounce to bounce,
+# Length of a window then. The slope is summed anew in each window: its rounding, carried from bounce to bounce,
 # would change the speed of the particle by 1e-5 within 10^8 hits.
 _SMALL_WINDOW = 100.0
 # Length of a window in units of d^(1/4), and how much drift is allowed for in it in units of 1/d per unit time (the
 # mean drift is one): longer windows make fewer passes over all sites and more sites near.
 _WINDOW = 2.0
 _DRIFT = 1.5
-# How far beyond the expected end of a leg hits are looked for.
+# Time beyond the expected end of a leg up to which hits are listed.
 _MARGIN = 0.5
 
 
@@ -110,7 +110,7 @@ def _compress(chosen, n, out):
 
 @helper
 def _total(w):
-    """Return the sum of w, in four parts that do not wait for one another."""
+    """Return the sum of w, as four independent partial sums that the processor computes in parallel."""
     a = b = c = e = 0.0
     whole = w.size // 4 * 4
     for i in range(0, whole, 4):

@@ -2,7 +2,7 @@
 
 Between walls y_i'' = -y_i, so z_i = |y_i| = A_i |sin(t - t_i)| with A_i^2 / 2 the kinetic energy of the site at its
 wall. A toll paid at the wall changes A_i but not the times t_i + k pi at which the wall is met: the order of the sites
-is fixed for the whole trajectory. One sort per trajectory, then nothing but reading a list.
+is fixed for the whole trajectory. One sort per trajectory; after that, hits are read from a list.
 """
 
 from __future__ import annotations

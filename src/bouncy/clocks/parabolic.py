@@ -34,11 +34,11 @@ class Balls(NamedTuple):
 
 # Indices into `leg`.
 T_REFRESH, TRAVEL_TIME = range(2)
-# Indices into `count`. The first two are read by the recorder of every clock; AT_WALL is 1 while the site at the top of
-# the queue has been handed over and waits to be thrown back.
+# Indices into `count`. The first two are read by the recorder of every clock; AT_WALL is 1 if the first site in the
+# queue is at its wall: its hit was returned by `fill`, and the time of its next one is not computed yet.
 BOUNCES, REFRESHMENTS, AT_WALL = range(3)
 
-# A site is not back earlier than this: with next to no speed it would meet its wall for ever without time passing.
+# Least time between two hits of a site: without speed it would hit its wall endlessly while no time passes.
 _SHORTEST = 1e-12
 
 

@@ -1,4 +1,4 @@
-"""How long a chain remembers."""
+"""Autocorrelation of a scalar along the draws."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from bouncy._validation import check_count
 from bouncy.plots.scalars import scalar_of
-from bouncy.plots.style import BLACK, LIGHT, axes_or_new, colour_of
+from bouncy.plots.style import BLACK, LIGHT, axes_or_new, label_and_colour
 from bouncy.results.ess import effective_sample_size, rank_normalise
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# Lags that are drawn unless asked otherwise: so many autocorrelation times, but not fewer than the second number.
+# Lags that are drawn by default: so many autocorrelation times, but at least the second number.
 _TIMES = 6
 _FEWEST = 20
-# Up to so many lags each has a stem; more make a line.
+# Most lags that are drawn as stems; more are drawn as a line.
 _STEMS = 60
 
 
@@ -66,12 +66,12 @@ def plot_autocorrelation(
     rho = autocorrelation(values)[: lags + 1]
     half_width = chance(rho, *values.shape)
     ax = axes_or_new(ax)
-    x, colour = spacing * np.arange(lags + 1), color or colour_of(run.sampler.name)
+    x, (label, colour) = spacing * np.arange(lags + 1), label_and_colour(run, label, color)
     ax.fill_between(x[1:], -half_width[1:], half_width[1:], color=LIGHT, alpha=0.6, linewidth=0, zorder=0)
     ax.axhline(0.0, color=BLACK, linewidth=0.8, zorder=1)
     if lags <= _STEMS:
         ax.vlines(x, 0.0, rho, color=colour, linewidth=1.2, zorder=2)
-    label = f"{label or run.sampler.name}: {size:.0f} effective of {values.size} draws"
+    label = f"{label}: {size:.0f} effective of {values.size} draws"
     marker = "o" if lags <= _STEMS else ""
     ax.plot(x, rho, linestyle="" if marker else "-", marker=marker, markersize=3.5, color=colour, zorder=3, label=label)
     ax.set(xlabel="lag in draws", ylabel=f"autocorrelation of {name}", xlim=(0.0 - 0.01 * x[-1], x[-1]))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bouncy.plots.scalars import check_continuous
-from bouncy.plots.style import axes_or_new, colour_of
+from bouncy.plots.style import axes_or_new, label_and_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ def plot_density(
         Name in the legend, and colour; those of the sampler otherwise. A bar has its probability in the legend.
     """
     check_continuous(run)
-    name, color = label or run.sampler.name, color or colour_of(run.sampler.name)
+    name, color = label_and_colour(run, label, color)
     edges, density, atoms = run.density(variable)
     ax = axes_or_new(ax)
     if density.size:

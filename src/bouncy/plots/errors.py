@@ -1,4 +1,4 @@
-"""What estimates of E[s_i] and E[s_i s_j] are off by."""
+"""Errors of the estimates of E[s_i] and E[s_i s_j]."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from bouncy._random import new_state
 from bouncy._validation import as_seed_sequence, check_count, check_nonnegative
 from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.samplers.bps import DEFAULT_REFRESHMENT
-from bouncy.plots.style import EVENT_MARKS, GREY, LIGHT, axes_or_new, colour_of
+from bouncy.plots.path import draw_path
+from bouncy.plots.style import GREY, LIGHT, axes_or_new
 from bouncy.plots.trajectory import Event
 from bouncy.testing import literal
 from bouncy.testing.literal_piecewise import FlightPath, literal_flight
@@ -41,7 +42,7 @@ def trace_flight(
 ) -> FlightPath:
     """Follow the particle of "bps" for a number of events and return its path, corner by corner.
 
-    Made for pictures: the algorithm word for word, interpreted, in O(d^2) steps for each event.
+    Made for pictures: the literal algorithm, interpreted, in O(d^2) steps for each event.
 
     Parameters
     ----------
@@ -81,19 +82,15 @@ def trace_flight(
 
 
 def plot_flight(target: PiecewiseTarget, path: FlightPath, i: int = 0, j: int = 1, ax: Axes | None = None) -> Axes:
-    """Draw a path in the plane of y_i and y_j, with the edges of their cells, and mark what happens at its corners.
+    """Draw a path in the plane of y_i and y_j, with the edges of their cells, and mark the events at its corners.
 
     What lies beyond a wall is hatched, intervals that stand for one value are shaded, and of a target of two
     variables the density is drawn below. Walls of other coordinates are met too, but cannot be seen from this plane.
     """
     ax = axes_or_new(ax)
     x, y = path.y[:, i], path.y[:, j]
-    ax.plot(x, y, color=colour_of("bps"), linewidth=1.0, alpha=0.8, zorder=3, label="bps")
-    ax.plot(x[:1], y[:1], linestyle="", marker="s", markersize=6, color="black", zorder=5, label="start")
-    for kind, event in _KINDS.items():
-        at = (path.kind == kind) & np.isin(path.coordinate, (-1, i, j))
-        if at.any():
-            ax.plot(x[at], y[at], linestyle="", zorder=4, **EVENT_MARKS[event])
+    visible = np.isin(path.coordinate, (-1, i, j))
+    draw_path(ax, x, y, "bps", {event: (path.kind == kind) & visible for kind, event in _KINDS.items()})
     limits = [_limits(target, path, k) for k in (i, j)]
     _draw_cells(ax, target, i, limits[0], vertical=True)
     _draw_cells(ax, target, j, limits[1], vertical=False)

@@ -1,4 +1,4 @@
-"""Posteriors of many variables below each other."""
+"""Forest plot: posteriors of many variables, one row for each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bouncy.plots.inclusion import name_rows, places
 from bouncy.plots.scalars import check_continuous
-from bouncy.plots.style import GREY, axes_or_new, colour_of
+from bouncy.plots.style import GREY, axes_or_new, label_and_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ def plot_forest(
         By how much of a row the lines lie below its middle.
     """
     check_continuous(run)
-    label, color = label or run.sampler.name, color or colour_of(run.sampler.name)
+    label, color = label_and_colour(run, label, color)
     rows = places(run, variables)
     ax = axes_or_new(ax)
     height = np.arange(rows.size) + shift

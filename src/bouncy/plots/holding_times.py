@@ -1,4 +1,4 @@
-"""How long a spin stays as it is."""
+"""Holding times: from one flip of a spin to its next."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# Points of a curve beyond which it is drawn on a grid of so many times.
+# Most points of a curve; a longer one is drawn on a grid of so many times.
 _POINTS = 2000
 
 
@@ -46,7 +46,7 @@ def plot_holding_times(run: SpinRun, ax: Axes | None = None, sites: Sequence[Has
     divided by time. A curve that bends upwards has spins that stay for long.
 
     The times are exact, from the flips themselves. A recording cuts two of them for each site: the one it begins in,
-    whose start nobody saw, is left out; the one it ends in counts for as long as it was seen (the estimate of Kaplan
+    whose start is not known, is left out; the one it ends in counts for as long as it was seen (the estimate of Kaplan
     and Meier, which is consistent for holding times that follow each other: Gill 1980). To leave out the second, too,
     would favour short times. A site that never flips in a chain has no holding time that begins in the recording; the
     legend says how many there are, and then the curve is of the others.
@@ -99,9 +99,9 @@ def _curves(run: Any, sites: Sequence[Hashable] | None) -> list[tuple[str, Any, 
     return found
 
 
-def _some(times: HoldingTimes, who: str) -> HoldingTimes:
+def _some(times: HoldingTimes, name: str) -> HoldingTimes:
     if times.ended.size == 0:
-        raise ValueError(f"no chain has two flips of {who}, and so no holding time; run longer")
+        raise ValueError(f"no chain has two flips of {name}, and so no holding time; run longer")
     return times
 
 
@@ -116,11 +116,11 @@ def holding_times(run: Any, site: int | None = None) -> HoldingTimes:
     for events in flips:
         events = events if site is None else events[events["site"] == site]
         order = np.argsort(events["site"], kind="stable")
-        who, when = events["site"][order], events["time"][order]
-        again = who[1:] == who[:-1]
-        ended.append(np.diff(when)[again] / sweep)
-        last = np.append(~again, True)[: who.size]
-        running.append((run.duration - when[last]) / sweep)
+        flipped, time = events["site"][order], events["time"][order]
+        again = flipped[1:] == flipped[:-1]
+        ended.append(np.diff(time)[again] / sweep)
+        last = np.append(~again, True)[: flipped.size]
+        running.append((run.duration - time[last]) / sweep)
         silent += sites.size - int(last.sum())
     return HoldingTimes(np.concatenate(ended), np.concatenate(running), silent)
 

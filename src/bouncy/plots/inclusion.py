@@ -1,4 +1,4 @@
-"""Which variables belong in the model."""
+"""Inclusion probabilities of variables."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy.plots.style import LIGHT, axes_or_new, colour_of
-from bouncy.results.batches import student_quantile
+from bouncy.plots.scalars import half_width, has_spins
+from bouncy.plots.style import LIGHT, axes_or_new, label_and_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bouncy.results.run import Run
     from bouncy.results.spins import SpinRun
 
-# Rows of a figure in which labels can still be read.
+# Most rows with readable labels.
 _MOST = 40
 
 
@@ -52,18 +52,18 @@ def plot_inclusion(
     rows = np.argsort(-probability, kind="stable")[:_MOST] if variables is None else places(run, variables)
     ax = axes_or_new(ax)
     height = np.arange(rows.size) + shift
-    half_width = student_quantile(0.95, run.diagnostics["batches"] - 1) * error[rows]
+    label, color = label_and_colour(run, label, color)
     ax.barh(height, probability[rows], height=0.12, color=LIGHT, zorder=1)
     ax.errorbar(
         probability[rows],
         height,
-        xerr=half_width,
+        xerr=half_width(run, error[rows]),
         linestyle="",
         marker="o",
         markersize=4,
         elinewidth=1.2,
-        color=color or colour_of(run.sampler.name),
-        label=label or run.sampler.name,
+        color=color,
+        label=label,
     )
     name_rows(ax, run, rows)
     ax.set_xlim(0.0, 1.02)
@@ -73,13 +73,13 @@ def plot_inclusion(
 
 def _inclusion(run: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the inclusion probabilities and their standard errors, (d,): those of a spin are of its being up."""
-    if run.draws.dtype == np.int8:
+    if has_spins(run):
         return (1.0 + run.mean) / 2.0, run.mean_se / 2.0
     return run.inclusion, run.inclusion_se
 
 
 def places(run: Run, variables: Sequence[Hashable] | None) -> NDArray[np.int64]:
-    """Return where variables are in the results of a run; all of them where none are named."""
+    """Return the indices of variables, by default of all."""
     named = run.target.labels if variables is None else variables
     return np.array([run.index(variable) for variable in named], dtype=np.int64)
 

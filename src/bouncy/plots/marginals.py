@@ -1,4 +1,4 @@
-"""Estimates of means and pair means, by themselves or against what they should be."""
+"""Estimates of means and pair means, alone or against a reference."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import check_real_array
 from bouncy.enumeration import Exact
-from bouncy.plots.scalars import has_spins
-from bouncy.plots.style import BLACK, GREY, axes_or_new, colour_of, shorten
-from bouncy.results.batches import student_quantile
+from bouncy.plots.scalars import half_width, has_spins
+from bouncy.plots.style import BLACK, GREY, axes_or_new, colour_of, label_sites
 from bouncy.results.run import Run
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ Array = NDArray[np.float64]
 
 MARKERS = {"$E[s_i]$": "o", "$E[s_i s_j]$": "s", "$E[x_i]$": "o"}
 
-# Sites whose labels can be read along an axis.
+# Most sites with labels along the axis.
 _NAMED = 20
 
 
@@ -58,12 +57,12 @@ def plot_marginals(
         return _plot_means(run, ax, markersize)
     rows = compare(run, reference)
     ax = axes_or_new(ax)
-    for label, truth, estimate, half_width, truth_half_width in rows:
+    for label, truth, estimate, width, truth_width in rows:
         ax.errorbar(
             truth,
             estimate,
-            xerr=truth_half_width,
-            yerr=half_width,
+            xerr=truth_width,
+            yerr=width,
             linestyle="",
             marker=MARKERS[label],
             markersize=markersize,
@@ -81,12 +80,12 @@ def plot_marginals(
 def _plot_means(run: Any, ax: Axes | None, markersize: float) -> Axes:
     """Draw the means of the sites with 95 % bars, in their order."""
     ax = axes_or_new(ax)
-    d, (label, mean, half_width) = run.target.d, _means_of(run)
+    d, (label, mean, width) = run.target.d, _means_of(run)
     few = d <= _NAMED
     ax.errorbar(
         np.arange(d),
         mean,
-        yerr=half_width,
+        yerr=width,
         linestyle="",
         marker=MARKERS[label],
         markersize=markersize if few else 0.4 * markersize,
@@ -98,10 +97,7 @@ def _plot_means(run: Any, ax: Axes | None, markersize: float) -> Axes:
     )
     ax.axhline(0.0, color=GREY, linewidth=0.8, zorder=0)
     if few:
-        names = [shorten(label) for label in run.target.labels]
-        long = max(map(len, names)) * d > 40
-        turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if long else {}
-        ax.set_xticks(range(d), names, **turned)
+        label_sites(ax, run.target.labels)
     ax.set_xlabel("site" if has_spins(run) else "variable")
     ax.set_ylabel(f"{label}, 95 % bars")
     return ax
@@ -109,12 +105,12 @@ def _plot_means(run: Any, ax: Axes | None, markersize: float) -> Axes:
 
 def compare(run: Any, reference: Exact | Run | ArrayLike) -> list[Comparison]:
     """Return the means of a run and, where both have them, its pair means, beside those of a reference."""
-    label, mean, half_width = _means_of(run)
+    label, mean, width = _means_of(run)
     truth = reference.mean if isinstance(reference, Exact | Run) else check_real_array("reference", reference)
     if truth.shape != mean.shape:
         raise ValueError(f"reference has means of shape {truth.shape}, the run {mean.shape}; expected the same target")
     bars = _means_of(reference)[2] if isinstance(reference, Run) else None
-    found = [Comparison(label, truth, mean, half_width, bars)]
+    found = [Comparison(label, truth, mean, width, bars)]
     pairs, others = _pairs_of(run), _pairs_of(reference)
     if pairs is None or others is None:
         return found
@@ -127,8 +123,7 @@ def compare(run: Any, reference: Exact | Run | ArrayLike) -> list[Comparison]:
 
 def _means_of(run: Any) -> tuple[str, Array, Array]:
     """Return the symbol of the means of a run, the means, and the half widths of their 95 % intervals."""
-    quantile = student_quantile(0.95, run.diagnostics["batches"] - 1)
-    return "$E[s_i]$" if has_spins(run) else "$E[x_i]$", run.mean, quantile * run.mean_se
+    return "$E[s_i]$" if has_spins(run) else "$E[x_i]$", run.mean, half_width(run, run.mean_se)
 
 
 class _Pairs(NamedTuple):
@@ -148,8 +143,7 @@ def _pairs_of(source: Any) -> _Pairs | None:
     place = i.astype(np.int64) * matrix.shape[0] + j
     if isinstance(source, Exact):
         return _Pairs(place, value, np.zeros(value.size))
-    quantile = student_quantile(0.95, source.diagnostics["batches"] - 1)
-    return _Pairs(place, value, quantile * upper_triangle(source.pair_mean_se)[2])
+    return _Pairs(place, value, half_width(source, upper_triangle(source.pair_mean_se)[2]))
 
 
 def _name_of(reference: Exact | Run | ArrayLike) -> str:

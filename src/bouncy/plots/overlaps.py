@@ -1,4 +1,4 @@
-"""How alike the chains are."""
+"""Overlaps of states between chains and within a chain."""
 
 from __future__ import annotations
 

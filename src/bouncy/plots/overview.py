@@ -1,4 +1,4 @@
-"""A run at a glance."""
+"""Overview of a run in six panels."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _TEXT: dict[str, Any] = {"va": "top", "family": "monospace", "fontsize": 9}
 
 
 def plot_run(run: Run, reference: Exact | Run | ArrayLike | None = None) -> Figure:
-    """Draw what one would look at after every run: six panels on a new figure, which is returned.
+    """Draw an overview of a run, six panels on a new figure, and return the figure.
 
     Traces of the energy; the ranks and the autocorrelation of energy or magnetisation, whichever has the smaller
     effective sample size; the means with 95 % bars, against a reference if one is given; overlaps between chains; and
     the diagnostics in words. Of a continuous target there are the posteriors of its variables and their correlations
-    instead of means and overlaps. What a run has not recorded is replaced by something that it has.
+    instead of means and overlaps. A panel that needs something the run has not recorded shows something else.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def plot_run(run: Run, reference: Exact | Run | ArrayLike | None = None) -> Figu
 
 
 def _draw_scalars(run: Run, trace: Axes, ranks: Axes, memory: Axes) -> None:
-    """Draw how the energy moves, and of what moves most slowly how it ranks and how long it is remembered."""
+    """Draw the trace of the energy, and ranks and autocorrelation of the slower of energy and magnetisation."""
     known = _known_scalars(run)
     if not known:
         for ax in (trace, ranks, memory):
@@ -81,7 +81,7 @@ def _draw_scalars(run: Run, trace: Axes, ranks: Axes, memory: Axes) -> None:
 
 
 def _known_scalars(run: Run) -> list[str]:
-    """Return which of energy and magnetisation change and are known."""
+    """Return those of energy and magnetisation that are known and change."""
     return [what for what in ("energy", "magnetisation") if isinstance(run.diagnostics["ess"].get(what), float)]
 
 

@@ -1,4 +1,4 @@
-"""Which variables go together."""
+"""Correlations of pairs of variables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bouncy.plots.marginals import upper_triangle
 from bouncy.plots.scalars import has_spins
-from bouncy.plots.style import LIGHT, axes_or_new, shorten
+from bouncy.plots.style import LIGHT, axes_or_new, label_sites, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# Variables whose labels can be read along an axis.
+# Most variables with labels along the axes.
 _NAMED = 30
-# Beyond so many variables a pair that was recorded has a dot that can be seen, and not a cell of the matrix.
+# Beyond so many variables, recorded pairs are drawn as dots, because cells of the matrix would be too small to see.
 _CELLS = 100
 _KINDS = ("correlation", "mean")
 
@@ -96,12 +96,9 @@ def _name(ax: Axes, run: Any) -> None:
         what = "site" if has_spins(run) else "variable"
         ax.set(xlabel=what, ylabel=what)
         return
-    names = [shorten(label) for label in run.target.labels]
     size = 10 if d <= 15 else 7
-    long = max(map(len, names)) * d > 40
-    turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if long else {}
-    ax.set_xticks(range(d), names, fontsize=size, **turned)
-    ax.set_yticks(range(d), names, fontsize=size)
+    label_sites(ax, run.target.labels, fontsize=size)
+    ax.set_yticks(range(d), [shorten(label) for label in run.target.labels], fontsize=size)
 
 
 def _say_what_is_missing(ax: Axes, complete: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +14,11 @@ from bouncy.plots.trajectory import Event, Trajectory
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Array = NDArray[np.float64]
+
 
 def plot_path(trajectory: Trajectory, i: int = 0, j: int = 1, ax: Axes | None = None) -> Axes:
-    """Draw the path in the plane of y_i and y_j with its two walls, and mark what happens at the corners.
+    """Draw the path in the plane of y_i and y_j with its two walls, and mark the events at its corners.
 
     Walls of other sites are met too, but cannot be seen from this plane.
     """
@@ -23,12 +26,7 @@ def plot_path(trajectory: Trajectory, i: int = 0, j: int = 1, ax: Axes | None = 
     x, y = trajectory.y[:, i], trajectory.y[:, j]
     for draw_wall in (ax.axvline, ax.axhline):
         draw_wall(0.0, color=GREY, linewidth=1.2, zorder=1)
-    ax.plot(x, y, color=colour_of(trajectory.sampler), linewidth=1.1, alpha=0.8, zorder=2, label=trajectory.sampler)
-    ax.plot(x[:1], y[:1], linestyle="", marker="s", markersize=6, color="black", zorder=4, label="start")
-    for kind, mark in EVENT_MARKS.items():
-        at = _visible(trajectory, kind, i, j)
-        if at.any():
-            ax.plot(x[at], y[at], linestyle="", zorder=3, **mark)
+    draw_path(ax, x, y, trajectory.sampler, {kind: _visible(trajectory, kind, i, j) for kind in EVENT_MARKS})
     _name_orthants(ax, x, y)
     ax.set_aspect("equal", adjustable="box")
     ax.set_xlabel(f"$y_{{{i}}}$")
@@ -36,13 +34,22 @@ def plot_path(trajectory: Trajectory, i: int = 0, j: int = 1, ax: Axes | None = 
     return ax
 
 
+def draw_path(ax: Axes, x: Array, y: Array, sampler: str, corners: Mapping[Event, NDArray[np.bool_]]) -> None:
+    """Draw the line through (x, y), its start, and a mark at the corners of each kind, all of shape (n,)."""
+    ax.plot(x, y, color=colour_of(sampler), linewidth=1.0, alpha=0.8, zorder=3, label=sampler)
+    ax.plot(x[:1], y[:1], linestyle="", marker="s", markersize=6, color="black", zorder=5, label="start")
+    for kind, at in corners.items():
+        if at.any():
+            ax.plot(x[at], y[at], linestyle="", zorder=4, **EVENT_MARKS[kind])
+
+
 def _visible(trajectory: Trajectory, kind: Event, i: int, j: int) -> NDArray[np.bool_]:
-    """Return which corners are of a kind and, if it is that of walls, at a wall of i or j; shape (n,)."""
+    """Return which corners, (n,), are of a kind and, if they are at a wall, at that of i or j."""
     visible: NDArray[np.bool_] = (trajectory.kind == kind) & np.isin(trajectory.site, (-1, i, j))
     return visible
 
 
-def _name_orthants(ax: Axes, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+def _name_orthants(ax: Axes, x: Array, y: Array) -> None:
     """Centre the walls and write the signs of the two spins into the corners."""
     reach = 1.15 * max(abs(x).max(), abs(y).max())
     ax.set_xlim(-reach, reach)

@@ -1,4 +1,4 @@
-"""Where the draws of each chain rank among those of all chains."""
+"""Rank histograms: ranks of the draws of each chain among those of all chains."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Array = NDArray[np.float64]
 
 # Height of the tallest bar, as a share of the distance between two chains.
 _HEIGHT = 0.9
-# A bar of this many times the expected height fits in, even if there is none.
+# Bars of up to this many times the expected height always fit.
 _LEAST = 1.6
 
 
 class RankHistogram(NamedTuple):
-    """How the ranks of each chain are spread, beside what is expected of chains that sample the same law.
+    """Histogram of the ranks of each chain, with the range expected of chains that sample the same law.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ def plot_rank(run: Run, what: Hashable = "energy", ax: Axes | None = None, *, bi
 
 
 def rank_histogram(values: Array, bins: int = 20) -> RankHistogram:
-    """Return how the ranks of a trace, (chain, draw), are spread over bins of equal length."""
+    """Return the histogram of the ranks of a trace, (chain, draw), in bins of equal length."""
     bins = check_count("bins", bins, 2)
     chains = values.shape[0]
     edges = np.linspace(0.0, values.size, bins + 1)

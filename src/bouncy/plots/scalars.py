@@ -1,4 +1,4 @@
-"""Numbers that a run has for each draw, by name: what traces, ranks and autocorrelations are drawn of."""
+"""Scalar traces of a run by name, for plots of traces, ranks and autocorrelations; 95 % intervals."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bouncy.results.batches import student_quantile
 
 Array = NDArray[np.float64]
 
@@ -22,14 +24,20 @@ class Scalar(NamedTuple):
 
 
 def has_spins(run: Any) -> bool:
-    """Say whether the states of a run are spins, and not numbers of any size."""
+    """Return whether the states of a run are spins."""
     return bool(run.draws.dtype == np.int8)
 
 
 def check_continuous(run: Any) -> None:
-    """Refuse a run on spins, whose law is in their means."""
+    """Raise if a run is on spins."""
     if has_spins(run):
         raise ValueError(f"{run!r} is on spins; expected one on a continuous target: draw 'marginals' of this one")
+
+
+def half_width(run: Any, error: Array) -> Array:
+    """Return the half widths of the 95 % intervals of estimates of a run with these standard errors."""
+    widths: Array = student_quantile(0.95, run.diagnostics["batches"] - 1) * error
+    return widths
 
 
 def scalar_of(run: Any, what: Hashable) -> Scalar:
@@ -41,7 +49,7 @@ def scalar_of(run: Any, what: Hashable) -> Scalar:
     what : hashable
         "energy", which is -log_prob; of spins, "magnetisation" and "|magnetisation|"; the name of a number that was
         updated beside the target (`run.parameters`); or the label or place of a site. The names come first: a site
-        that is called "energy" is found by its place.
+        with the label "energy" is found by its place.
     """
     spacing = int(getattr(run, "trace_spacing", 1))
     if what == "energy":
@@ -73,7 +81,7 @@ def _site(run: Any, what: Hashable) -> Scalar:
 
 
 def _known(scalar: Scalar) -> Scalar:
-    """Return a trace if there is something to draw."""
+    """Return a trace, or raise if it is too short or not finite."""
     name, values, _ = scalar
     if values.shape[1] < 4:
         raise ValueError(
@@ -89,7 +97,7 @@ def _known(scalar: Scalar) -> Scalar:
 
 
 def chains_or_halves(x: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
-    """Return (chain, draw, ...) and what its rows are called; the halves of a single chain take the place of chains."""
+    """Return (chain, draw, ...) and names of its rows; a single chain is split into halves that count as chains."""
     if x.shape[0] > 1:
         return x, [f"chain {k}" for k in range(x.shape[0])]
     half = x.shape[1] // 2

@@ -5,6 +5,7 @@ The colours are those of Okabe and Ito, which people with any kind of colour vis
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bouncy.plots.trajectory import Event
@@ -48,17 +49,22 @@ SETTINGS: dict[str, Any] = {
     "savefig.dpi": 150,
 }
 
-# Chains up to eight; more take their colours from a scale.
+# Colours of up to eight chains; more chains take theirs from a colour map.
 _CHAIN_COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY_BLUE, BLACK, "#b8a500")
-# Chains that a legend has room for.
+# Most chains named in a legend.
 _MOST_NAMED = 16
-# Letters of a label that are written along an axis.
+# Most letters of a label along an axis.
 _MOST_LETTERS = 12
 
 
 def colour_of(sampler: str) -> str:
     """Return the colour of a sampler, the same in every figure; grey if its name is not registered."""
     return next((entry.colour for entry in registry() if entry.name == sampler), GREY)
+
+
+def label_and_colour(run: Any, label: str | None, colour: str | None) -> tuple[str, str]:
+    """Return the given label and colour, by default the name and the colour of the sampler of a run."""
+    return label or run.sampler.name, colour or colour_of(run.sampler.name)
 
 
 def axes_or_new(ax: Axes | None) -> Axes:
@@ -70,7 +76,7 @@ def axes_or_new(ax: Axes | None) -> Axes:
 
 
 def import_pyplot() -> Any:
-    """Return `matplotlib.pyplot`, which is not imported before something is drawn."""
+    """Return `matplotlib.pyplot`, imported when the first plot is drawn."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
@@ -79,9 +85,17 @@ def import_pyplot() -> Any:
 
 
 def shorten(label: object) -> str:
-    """Return the text of a label, cut to what has room beside an axis."""
+    """Return the text of a label, shortened to fit along an axis."""
     text = str(label)
     return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
+
+
+def label_sites(ax: Axes, labels: Sequence[object], **text: Any) -> None:
+    """Write the labels of sites along the x axis, at an angle if they are long."""
+    names = [shorten(label) for label in labels]
+    if max(map(len, names)) * len(names) > 40:
+        text |= {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    ax.set_xticks(range(len(names)), names, **text)
 
 
 def chain_colours(n: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""A number of each draw, in the order of the draws."""
+"""Traces: a scalar against the draw number."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# Stretches of a long trace of which the least and the greatest value are drawn: more than there are pixels.
+# Segments of a long trace whose extremes are drawn: more than there are pixels.
 _STRETCHES = 1000
-# Stretches whose means make the bold line.
+# Segments whose means make the bold line.
 _MEANS = 40
 
 
@@ -51,7 +51,7 @@ def plot_trace(run: Run, what: Hashable = "energy", ax: Axes | None = None) -> A
     ax = axes_or_new(ax)
     draw = spacing * np.arange(values.shape[1])
     colours = chain_colours(values.shape[0])
-    paleness = max(0.3 / max(1.0, len(colours) / 4), 0.05)  # of many chains, lest they hide the bold lines
+    paleness = max(0.3 / max(1.0, len(colours) / 4), 0.05)  # paler with many chains, to keep the bold lines visible
     for trace, colour in zip(values, colours, strict=True):
         ax.plot(*_envelope(draw, trace), color=colour, linewidth=0.5, alpha=paleness, zorder=2)
     for k, (trace, colour) in enumerate(zip(values, colours, strict=True)):
@@ -65,7 +65,7 @@ def plot_trace(run: Run, what: Hashable = "energy", ax: Axes | None = None) -> A
 
 
 def _envelope(x: NDArray[np.int64], y: Array) -> tuple[NDArray[np.int64], Array]:
-    """Return the points of a line that looks the same on paper: of long ones, the extremes of each stretch in order."""
+    """Return the points of a line that looks the same: of long ones, the extremes of each segment in order."""
     if y.size <= 2 * _STRETCHES:
         return x, y
     starts = np.linspace(0, y.size, _STRETCHES, endpoint=False).astype(np.int64)
@@ -76,7 +76,7 @@ def _envelope(x: NDArray[np.int64], y: Array) -> tuple[NDArray[np.int64], Array]
 
 
 def _means(x: NDArray[np.int64], y: Array) -> tuple[Array, Array]:
-    """Return the middles and the means of stretches of equal length, each of several draws."""
+    """Return the middles and the means of segments of equal length, each of several draws."""
     starts = np.linspace(0, y.size, min(_MEANS, max(y.size // 4, 1)), endpoint=False).astype(np.int64)
     lengths = np.diff(np.append(starts, y.size))
     return np.add.reduceat(x, starts) / lengths, np.add.reduceat(y, starts) / lengths

@@ -1,4 +1,4 @@
-"""What a toll is: the rule that lets a flip pass or refuses it."""
+"""A toll: the rule that accepts or refuses a flip."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ def pay(toll, purse, cost, i):
 
 @generic
 def renew(toll):
-    """Draw what the toll keeps from its stationary law, independently of the past."""
+    """Draw the state of the toll from its stationary law, independently of the past."""

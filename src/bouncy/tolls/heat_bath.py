@@ -15,7 +15,7 @@ from bouncy.tolls.contract import pay, renew
 
 @part("rng")
 class HeatBath(NamedTuple):
-    """The generator that decides."""
+    """The generator of the decisions."""
 
     rng: NDArray[np.uint64]  # (4,)
     purse: NDArray[np.float64]  # (1,) not used
@@ -26,13 +26,13 @@ def new_heat_bath(state: NDArray[np.uint64]) -> HeatBath:
     return HeatBath(state, np.zeros(1))
 
 
-# The probability at equally spaced costs: between two of them it lies between its values there, so that 99 in 100
-# decisions need no exponential function.
+# The probability at equally spaced costs. It is monotone, so that its values at the ends of a cell settle 99 in 100
+# decisions without an exponential function.
 _CELLS_PER_UNIT = 16.0
 _LARGEST = 8.0
 # Beyond this cost no flip passes.
 _NEVER = 700.0
-# One cell more than there are costs for: the last of them may be rounded up into it.
+# One cell more, because the largest cost may be rounded up into it.
 _PROBABILITY = 1.0 / (1.0 + np.exp(np.arange(-_LARGEST, _LARGEST + 1.5 / _CELLS_PER_UNIT, 1.0 / _CELLS_PER_UNIT)))
 
 
@@ -45,7 +45,7 @@ def _pay(toll, purse, cost, i):
             return False, purse
         if u < _PROBABILITY[cell + np.uint64(1)]:
             return True, purse
-    # Bounded, because interpreted code does not know infinity here.
+    # Bounded, because `math.exp` raises OverflowError in interpreted code.
     return u * (1.0 + exp(min(cost, _NEVER))) < 1.0, purse
 
 

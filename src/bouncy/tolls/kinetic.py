@@ -36,7 +36,7 @@ def _pay(toll, purse, cost, i):
     energy = toll.energy[i]
     passed = cost < energy
     if passed:
-        # Bounded, so that twice of it is a number too.
+        # Bounded, so that twice the energy does not overflow.
         toll.energy[i] = min(energy - cost, _LARGEST)
     return passed, purse
 
