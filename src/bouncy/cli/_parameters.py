@@ -6,10 +6,15 @@ import difflib
 import math
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    _Type = click.ParamType[Any]
+else:
+    _Type = click.ParamType  # not generic in older versions of click
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -88,7 +93,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(repr(names[name]) for name in near[:3])}?" if near else ""
 
 
-class OneOf(click.ParamType):
+class OneOf(_Type):
     """One of the words that a function returns, which is called only when a value is checked or completed."""
 
     name = "word"
@@ -114,10 +119,10 @@ def words(*choices: str) -> dict[str, Any]:
     return {"type": OneOf(lambda: choices), "metavar": f"[{'|'.join(choices)}]"}
 
 
-class Number(click.ParamType):
+class Number(_Type):
     """A number of a type of click's within bounds."""
 
-    def __init__(self, kind: click.ParamType, expected: str, is_allowed: Callable[[Any], bool]) -> None:
+    def __init__(self, kind: _Type, expected: str, is_allowed: Callable[[Any], bool]) -> None:
         self.name, self._kind, self._expected, self._is_allowed = kind.name, kind, expected, is_allowed
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
@@ -144,7 +149,7 @@ class NewFile(click.Path):
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         path = super().convert(value, parameter, context)
-        suffix = suffix_of(path)
+        suffix = suffix_of(value)
         if suffix not in self._suffixes:
             self.fail(
                 f"{path!r} is a path whose suffix {suffix!r} stands for nothing that can be written; expected one of "
