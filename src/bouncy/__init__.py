@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bouncy._sample import NoFlipWarning, resume, sample
+    from bouncy._sample import resume, sample
     from bouncy.enumeration import Exact, exact, states
     from bouncy.formats.files import ModelFileError, load_model, save_model
     from bouncy.piecewise.contract import PiecewiseTarget
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian
     from bouncy.piecewise.targets.spike_slab import SpikeSlab
     from bouncy.piecewise.targets.truncated_gaussian import TruncatedGaussian
-    from bouncy.results._layout import RunFileError
     from bouncy.results.inclusion import InclusionTable
     from bouncy.results.paths import PathRun
-    from bouncy.results.run import DisagreementWarning, InterruptedWarning, Run
+    from bouncy.results.run import Run
     from bouncy.results.spins import SpinRun
     from bouncy.results.summary import Summary
-    from bouncy.run.checkpoint import CheckpointError, CheckpointWarning
+    from bouncy.run.endings import DisagreementWarning, InterruptedWarning, NoFlipWarning
     from bouncy.run.progress import Progress
-    from bouncy.run.rows import SpillWarning
-    from bouncy.run.sent import WorkerError
-    from bouncy.run.within import Within
+    from bouncy.run.remote import WorkerError
     from bouncy.samplers.bps import BPS
     from bouncy.samplers.contract import NotErgodicWarning, PathSampler, Sampler, SpinSampler
     from bouncy.samplers.gibbs import Gibbs
     from bouncy.samplers.hmc import HMC
     from bouncy.samplers.metropolis import Metropolis
+    from bouncy.storage.checkpoint import CheckpointError, CheckpointWarning
+    from bouncy.storage.rows import SpillWarning
+    from bouncy.storage.run_file import RunFileError
     from bouncy.targets._functions import SlowTargetWarning
     from bouncy.targets.contract import Target, TargetError
     from bouncy.targets.custom import Custom
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from bouncy.targets.polynomial import Polynomial
     from bouncy.targets.rbm import RBM
     from bouncy.targets.variable_selection import VariableSelection
+    from bouncy.workers.within import Within
 
 __all__ = [
     "BPS",
@@ -93,22 +94,22 @@ __all__ = [
 _HOME = {
     "BPS": "bouncy.samplers.bps",
     "BayesianLasso": "bouncy.piecewise.targets.bayesian_lasso",
-    "CheckpointError": "bouncy.run.checkpoint",
-    "CheckpointWarning": "bouncy.run.checkpoint",
+    "CheckpointError": "bouncy.storage.checkpoint",
+    "CheckpointWarning": "bouncy.storage.checkpoint",
     "Custom": "bouncy.targets.custom",
-    "DisagreementWarning": "bouncy.results.run",
+    "DisagreementWarning": "bouncy.run.endings",
     "Exact": "bouncy.enumeration",
     "FactorGraph": "bouncy.targets.factor_graph",
     "Gaussian": "bouncy.piecewise.targets.gaussian",
     "Gibbs": "bouncy.samplers.gibbs",
     "HMC": "bouncy.samplers.hmc",
     "InclusionTable": "bouncy.results.inclusion",
-    "InterruptedWarning": "bouncy.results.run",
+    "InterruptedWarning": "bouncy.run.endings",
     "MRF": "bouncy.targets.mrf",
     "Metropolis": "bouncy.samplers.metropolis",
     "MixedBinaryGaussian": "bouncy.piecewise.targets.mixed_binary_gaussian",
     "ModelFileError": "bouncy.formats.files",
-    "NoFlipWarning": "bouncy._sample",
+    "NoFlipWarning": "bouncy.run.endings",
     "NotErgodicWarning": "bouncy.samplers.contract",
     "PathRun": "bouncy.results.paths",
     "PathSampler": "bouncy.samplers.contract",
@@ -117,11 +118,11 @@ _HOME = {
     "Progress": "bouncy.run.progress",
     "RBM": "bouncy.targets.rbm",
     "Run": "bouncy.results.run",
-    "RunFileError": "bouncy.results._layout",
+    "RunFileError": "bouncy.storage.run_file",
     "Sampler": "bouncy.samplers.contract",
     "SlowTargetWarning": "bouncy.targets._functions",
     "SpikeSlab": "bouncy.piecewise.targets.spike_slab",
-    "SpillWarning": "bouncy.run.rows",
+    "SpillWarning": "bouncy.storage.rows",
     "SpinRun": "bouncy.results.spins",
     "SpinSampler": "bouncy.samplers.contract",
     "Summary": "bouncy.results.summary",
@@ -129,8 +130,8 @@ _HOME = {
     "TargetError": "bouncy.targets.contract",
     "TruncatedGaussian": "bouncy.piecewise.targets.truncated_gaussian",
     "VariableSelection": "bouncy.targets.variable_selection",
-    "Within": "bouncy.run.within",
-    "WorkerError": "bouncy.run.sent",
+    "Within": "bouncy.workers.within",
+    "WorkerError": "bouncy.run.remote",
     "exact": "bouncy.enumeration",
     "load_model": "bouncy.formats.files",
     "resume": "bouncy._sample",

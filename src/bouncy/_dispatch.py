@@ -8,7 +8,9 @@ compiled loop can be reloaded from the disk cache, which closures and functions 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+import sys
+from collections.abc import Callable, Mapping, Set
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from numba import types
@@ -17,18 +19,27 @@ from numba.extending import overload
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+# Lowest and highest values of an array of a part, each a number or an array of its shape.
+Bounds = Callable[[Any], tuple[Any, Any]] | None
+
 _state_fields: dict[type, tuple[str, ...]] = {}
+_bounds: dict[type, Mapping[str, Bounds]] = {}
 
 
-def part(*state: str) -> Callable[[type], Any]:
+def part(*state: str, bounds: Mapping[str, Bounds] = MappingProxyType({})) -> Callable[[type], Any]:
     """Declare a `NamedTuple` to be a part of a sampler and name the arrays that change while a chain runs.
 
     A name is that of a field, or of a property that returns a list of arrays. All other arrays describe the model or
     are scratch: they may be shared between chains, and a copy of the state can do without them.
+
+    `bounds` gives, for a part in any state, the least and the largest values of arrays that compiled code uses as
+    indices or counts, or whose numbers could keep it from coming to an end. A state that is restored is checked
+    against them; None allows every number, and those of other arrays must be finite.
     """
 
     def register(part_type: type) -> type:
         _state_fields[part_type] = state
+        _bounds[part_type] = bounds
         return part_type
 
     return register
@@ -57,6 +68,24 @@ def named_state(name: str, item: Any) -> dict[str, Any]:
         if type(inner) in _state_fields:
             arrays |= named_state(f"{name}.{field}", inner)
     return arrays
+
+
+def check_bounds(state: Mapping[str, Any], name: str, item: Any) -> None:
+    """Raise `ValueError` if an array of a state, by its dotted name, has a value that it can never have in a part."""
+    for field in _state_fields[type(item)]:
+        bounds, array = _bounds[type(item)].get(field, _finite), state.get(f"{name}.{field}")
+        if bounds is None or array is None:
+            continue
+        low, high = bounds(item)
+        if not ((array >= low) & (array <= high)).all():  # a comparison with NaN is false
+            raise ValueError(f"{name}.{field} holds numbers that are out of range")
+    for field, inner in zip(item._fields, item, strict=True):
+        if type(inner) in _state_fields:
+            check_bounds(state, f"{name}.{field}", inner)
+
+
+def _finite(item: Any) -> tuple[float, float]:
+    return -sys.float_info.max, sys.float_info.max
 
 
 def generic(declaration: Function) -> Function:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,32 +14,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._samplable import RunType, Samplable
 from bouncy._validation import as_seed_sequence, check_count, check_positive
-from bouncy.recorders.contract import FLIPS, HITS
-from bouncy.results.paths import PathRun
-from bouncy.results.resuming import restored
-from bouncy.results.run import Run
-from bouncy.results.spins import SpinRun
-from bouncy.run.checkpoint import Checkpoint, read
-from bouncy.run.families import Family, family_of
+from bouncy.results import run_type
+from bouncy.results.data import Setup
+from bouncy.run.driver import Driver, Resources, continued, restored_workers
+from bouncy.run.endings import warn_about
 from bouncy.run.goal import Goal, check_goal
-from bouncy.run.growth import Growth
 from bouncy.run.progress import Progress
-from bouncy.run.within import Within
-from bouncy.samplers.contract import NotErgodicWarning, Sampler
+from bouncy.samplers import as_sampler
+from bouncy.samplers.contract import Sampler
+from bouncy.storage.checkpoint import Checkpoint, CheckpointError, read_checkpoint
 
 # Batches of all chains together never number fewer than this once there are as many sweeps; more of them where a run
 # goes by its standard errors, which then have less noise themselves.
 _BATCHES, _MANY_BATCHES = 16, 64
 # Draws of each chain when nothing else says how long a run is.
 _DRAWS = 1000
+# Up to this dimension all pairs are recorded by default.
+_PAIRS_UP_TO = 32
 
 Function = Callable[[NDArray[Any]], Any]
 Reports = bool | Callable[[Progress], object] | None
 Executors = Executor | Callable[[], Executor] | None
-
-
-class NoFlipWarning(UserWarning):
-    """A run in which no flip was accepted."""
 
 
 def sample(
@@ -155,6 +150,8 @@ def sample(
     >>> bool(abs(run.mean - bouncy.exact(target).mean).max() < 0.05)
     True
     """
+    if not isinstance(target, Samplable):
+        raise TypeError(f"target must be a bouncy target such as bouncy.MRF(M, r), got {type(target).__name__}")
     chains, thin = check_count("chains", chains), check_count("thin", thin)
     goal = check_goal(draws, seconds, until_se, se_of)
     open_ended = seconds is not None or until_se is not None
@@ -162,30 +159,30 @@ def sample(
         goal.draws = _DRAWS
     _check_choice("pairs", pairs, ("auto", "all", "edges", "none"))
     _check_choice("keep", keep, ("draws", "means", "path"))
-    batches = _BATCHES if until_se is None else _MANY_BATCHES
-    family = family_of(target, sampler, pairs, 2 * max(2, -(-batches // chains)), thin)
-    _check_kept(family, goal, keep)
-    options: dict[str, Any] = {
-        **_resources(threads, executor, progress),
-        "thin": thin,
-        "chooses_warmup": warmup is None and open_ended,
-    }
-    every = check_positive("every", every)
-    stride = family.sampler.stride
-    if warmup is None:
-        warmup = family.warmup_sweeps(0 if until_se is not None else (goal.draws or 0) * thin)
-    warmup = -(-check_count("warmup", warmup, 0) // stride) * stride
+    if pairs == "auto":
+        pairs = "all" if target.d <= _PAIRS_UP_TO else "none"
     root = as_seed_sequence(seed)
-    options["seed"] = as_seed_sequence(root) if isinstance(seed, np.random.SeedSequence) else root.entropy
-    starts = family.starts(initial, chains)
-    pool = [
-        family.new_chain(child, start, number)
-        for number, (child, start) in enumerate(zip(root.spawn(chains), starts, strict=True))
-    ]
+    setup = Setup(
+        target,
+        as_sampler(target, sampler),
+        as_seed_sequence(root) if isinstance(seed, np.random.SeedSequence) else root.entropy,  # type: ignore[arg-type]
+        thin,
+        keep,
+        pairs,
+        slots=2 * max(2, -(-(_BATCHES if until_se is None else _MANY_BATCHES) // chains)),
+        chooses_warmup=warmup is None and open_ended,
+    )
+    _check_kept(setup, goal)
+    resources, every = _resources(threads, executor, progress), check_positive("every", every)
+    if warmup is None:
+        warmup = setup.sampler.warmup_sweeps(target, 0 if until_se is not None else (goal.draws or 0) * thin)
+    stride = setup.sampler.stride
+    warmup = -(-check_count("warmup", warmup, 0) // stride) * stride
+    workers = setup.new_workers(root.spawn(chains), _starts(target, initial, chains))
     kept = None if checkpoint is None else Checkpoint.new(checkpoint, every)
-    function = goal.se_of if callable(goal.se_of) else None
-    growth = Growth(family, pool, warmup, keep, None if kept is None else kept.folder, function)
-    return _go(_new_run(target, family, growth, options), kept, goal)  # type: ignore[return-value]
+    run = Driver(setup, workers, warmup, goal, resources, kept).run()
+    warn_about(run)
+    return run  # type: ignore[return-value]
 
 
 def resume(
@@ -243,82 +240,72 @@ def resume(
     >>> bool((run.draws == bouncy.sample(target, draws=500, warmup=100, seed=0).draws).all())
     True
     """
-    resources = _resources(threads, executor, progress)
-    every = check_positive("every", every)
-    kept = Checkpoint(Path(path), every)
+    resources, every = _resources(threads, executor, progress), check_positive("every", every)
+    folder = Path(path).absolute()
+    if not isinstance(target, Samplable):
+        raise CheckpointError(folder, f"target must be the bouncy target that was sampled, got {target!r:.60}")
+    other = check_goal(draws, seconds, until_se, "mean")
+    checkpoint = Checkpoint(folder, every)
     try:
-        found = read(path, lambda header, arrays: restored(kept.folder, target, sampler, se_of, header, arrays))
-        other = check_goal(draws, seconds, until_se, "mean")
+        asked = None if sampler is None else as_sampler(target, sampler)
+        run, state = read_checkpoint(folder, target, asked, se_of, every, check=lambda run: restored_workers(run._data))
+        goal = replace(run._data.goal)
+        if callable(se_of) or run._data.records.tracked is not None:
+            if not callable(se_of):
+                raise CheckpointError(folder, "the run goes by the standard error of a function; pass it as se_of=")
+            goal.se_of = se_of
         if not (draws is None and seconds is None and until_se is None):
-            goal = found.goal
             goal.draws, goal.seconds, goal.until_se = other.draws, other.seconds, other.until_se
-        kept.follow(found.state, found.generation, found.run._growth.rows)
+        checkpoint.follow(run, state)
     except BaseException:
-        kept.close()
+        checkpoint.close()
         raise
-    return _go(found.run.with_resources(resources), kept, found.goal)  # type: ignore[return-value]
+    longer = continued(run, goal, resources, checkpoint)
+    warn_about(longer)
+    return longer  # type: ignore[return-value]
 
 
-def _new_run(target: Any, family: Family, growth: Growth, options: dict[str, Any]) -> Run:
-    return (PathRun if family.kind == "paths" else SpinRun)(target, family.sampler, growth, options)
+def _starts(target: Samplable[Any], initial: ArrayLike | None, chains: int) -> list[Any]:
+    """Return the start of each chain, None where the target is to choose."""
+    if initial is None:
+        return [None] * chains
+    values = target.check_states("initial", initial)
+    if values.ndim == 1:
+        return [values] * chains
+    if values.shape != (chains, target.d):
+        raise ValueError(f"initial has shape {values.shape}; expected ({target.d},) or ({chains}, {target.d})")
+    return list(values)
 
 
-def _go(run: Run, checkpoint: Checkpoint | None, goal: Goal) -> Run:
-    """Have a run go on to its goal, and warn of what a user should know before looking at results at all."""
-    run.attach(checkpoint)
-    run.go_on(goal, run.chooses_warmup)
-    _warn(run)
-    return run
-
-
-def _resources(threads: Any, executor: Any, progress: Any) -> dict[str, Any]:
-    """Return who runs the chains and who is told of it, after checking them."""
+def _resources(threads: Any, executor: Any, progress: Any) -> Resources:
+    """Return what runs the workers and where progress is shown, after checking them."""
     if executor is not None and not isinstance(executor, Executor) and not callable(executor):
         raise TypeError(
             f"executor must be a concurrent.futures.Executor or a function that returns one, got {executor!r:.60}; a "
             "Dask client has client.get_executor()"
         )
     if executor is not None and threads is not None:
-        raise ValueError("threads are those of this process; with executor= its workers run the chains")
-    return {
-        "threads": None if threads is None else check_count("threads", threads),
-        "executor": executor,
-        "progress": progress,
-    }
+        raise ValueError("threads are those of this process; with executor= its processes run the chains")
+    return Resources(None if threads is None else check_count("threads", threads), executor, progress)
 
 
-def _check_kept(family: Family, goal: Goal, keep: str) -> None:
+def _check_kept(setup: Setup, goal: Goal) -> None:
     """Raise where what is to be kept, or looked at, cannot be."""
-    if keep == "path" and (family.kind != "spins" or isinstance(family.target, Within)):
+    target = setup.target
+    if setup.keep == "path" and (target.kind != "spins" or target.sampled is not target):
         raise ValueError(
-            f"keep is 'path', which is for spins; {type(family.target).__name__} can keep 'draws' or 'means' (means "
-            "are integrals over the whole path in any case)"
+            f"keep is 'path', which is for spins; {type(target).__name__} can keep 'draws' or 'means' (means are "
+            "integrals over the whole path in any case)"
         )
     if callable(goal.se_of):
-        if keep == "path":
+        if setup.keep == "path":
             raise ValueError("se_of is a function of states, which keep='path' does not have; use 'draws' or 'means'")
         return
-    estimates = (PathRun if family.kind == "paths" else SpinRun)._estimates
+    estimates = run_type(target.kind)._estimates
     if goal.se_of not in estimates:
         raise ValueError(f"se_of is {goal.se_of!r}; expected one of {', '.join(estimates)}, or a function of states")
-    if "pair" in goal.se_of and family.pairs == "none":
+    if "pair" in goal.se_of and setup.pairs == "none":
         raise ValueError(f"se_of is {goal.se_of!r}, but pairs are not recorded; pass pairs='all' or pairs='edges'")
-
-
-def _warn(run: Run) -> None:
-    """Warn of what a user should know before looking at results at all."""
-    events = run.events()
-    if isinstance(run, SpinRun) and events[FLIPS] == 0 and run.completed:
-        warnings.warn(
-            "no flip was accepted in the whole run: every state next to the current one is very improbable. The "
-            "means describe one state per chain; start chains from several states (initial=) and compare them"
-            if events[HITS]
-            else "no flip was attempted in the whole run, which is too short for it; ask for more draws",
-            NoFlipWarning,
-            stacklevel=4,
-        )
-    for remark in run.sampler.remarks(int(events[HITS]), int(events[FLIPS])):
-        warnings.warn(remark, NotErgodicWarning, stacklevel=4)
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

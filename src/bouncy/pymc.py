@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._validation import check_count
-from bouncy.run.walker import Walker
 from bouncy.samplers import as_sampler
 from bouncy.samplers.contract import Sampler, SpinSampler
 from bouncy.targets.contract import TargetError
 from bouncy.targets.custom import Custom
+from bouncy.workers.walker import Walker
 
 try:
     import pymc as pm

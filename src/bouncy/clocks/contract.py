@@ -19,6 +19,11 @@ from numpy.typing import NDArray
 from bouncy._compile import kernel
 from bouncy._dispatch import generic
 
+# Most events that a clock can have counted, and the longest time that can have passed since a time that it keeps: a
+# loop that has to make up for more would not end.
+MOST_EVENTS = 2**62
+LONGEST = 1e7
+
 
 @dataclass(frozen=True)
 class Clock:

@@ -22,10 +22,18 @@ from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_sphere
 from bouncy.clocks._sorting import sort_order
-from bouncy.clocks.contract import Clock, fill, mean_speed, position, restart, shift
+from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, mean_speed, position, restart, shift
 
 
-@part("z", "w", "near", "near_z", "near_w", "due", "due_time", "leg", "count", "rng")
+@part(
+    "z", "w", "near", "near_z", "near_w", "due", "due_time", "leg", "count", "rng",
+    bounds={
+        "near": lambda clock: (0, clock.z.size - 1),
+        "due": lambda clock: (0, clock.z.size - 1),
+        "leg": lambda clock: (-LONGEST, np.inf),
+        "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, clock.z.size, clock.z.size, clock.z.size]),
+    },
+)  # fmt: skip
 class ExponentialBilliard(NamedTuple):
     """State of the exponential clock."""
 
@@ -68,13 +76,13 @@ _MARGIN = 0.5
 
 def _allocate(d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> ExponentialBilliard:
     clock = ExponentialBilliard(
-        z=np.empty(d),
-        w=np.empty(d),
-        near=np.empty(d, np.uint32),
-        near_z=np.empty(d),
-        near_w=np.empty(d),
-        due=np.empty(d, np.uint32),
-        due_time=np.empty(d),
+        z=np.zeros(d),
+        w=np.zeros(d),
+        near=np.zeros(d, np.uint32),
+        near_z=np.zeros(d),
+        near_w=np.zeros(d),
+        due=np.zeros(d, np.uint32),
+        due_time=np.zeros(d),
         leg=np.zeros(11),
         count=np.zeros(5, np.int64),
         rng=state,

@@ -24,10 +24,17 @@ from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_normal, fill_sphere
 from bouncy.clocks._sorting import sort_order
-from bouncy.clocks.contract import Clock, fill, mean_speed, position, restart, shift
+from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, mean_speed, position, restart, shift
 
 
-@part("site", "V", "P", "leg", "count", "rng")
+@part(
+    "site", "V", "P", "leg", "count", "rng",
+    bounds={
+        "site": lambda clock: (0, clock.site.size - 1),
+        "leg": lambda clock: (-LONGEST, np.inf),
+        "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, clock.site.size - 1, clock.site.size]),
+    },
+)  # fmt: skip
 class GaussianBilliard(NamedTuple):
     """State of the Gaussian clock. Along the axes e_v, e_p the line of site k is (cos, sin)-rotated (V[k], P[k])."""
 

@@ -18,10 +18,17 @@ from bouncy._dispatch import implements, part
 from bouncy._random import fill_normal
 from bouncy.clocks._angles import fill_angles
 from bouncy.clocks._sorting import sort_order
-from bouncy.clocks.contract import Clock, fill, position, restart, shift
+from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, position, restart, shift
 
 
-@part("site", "phase", "cosine", "sine", "energy", "leg", "count", "rng")
+@part(
+    "site", "phase", "cosine", "sine", "energy", "leg", "count", "rng",
+    bounds={
+        "site": lambda clock: (0, clock.site.size - 1),
+        "leg": lambda clock: (-LONGEST, np.inf),
+        "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, clock.site.size]),
+    },
+)  # fmt: skip
 class Oscillators(NamedTuple):
     """State of the clock. Site `site[k]` meets its wall at `phase[k]` after each start of a turn."""
 

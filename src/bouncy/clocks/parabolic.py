@@ -16,10 +16,18 @@ from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_normal
 from bouncy.clocks._queue import arrange, sift_down
-from bouncy.clocks.contract import Clock, fill, position, restart, shift
+from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, position, restart, shift
 
 
-@part("due", "queue", "energy", "leg", "count", "rng")
+@part(
+    "due", "queue", "energy", "leg", "count", "rng",
+    bounds={
+        "due": lambda clock: (-LONGEST, np.inf),
+        "queue": lambda clock: (0, clock.queue.size - 1),
+        "leg": lambda clock: (-LONGEST, np.inf),
+        "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, 1]),
+    },
+)  # fmt: skip
 class Balls(NamedTuple):
     """State of the clock."""
 

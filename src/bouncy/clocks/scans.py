@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from math import nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential, next_bits
-from bouncy.clocks.contract import Clock, fill, position, restart, shift
+from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, position, restart, shift
 
 
-@part("now", "count")
+def _counts(clock: Any) -> tuple[Any, Any]:
+    d = int(clock.count[DIMENSION])
+    return [0, 0, 0, d], [MOST_EVENTS, MOST_EVENTS, d - 1, d]
+
+
+_BOUNDS = {"now": lambda clock: (-LONGEST, LONGEST), "count": _counts}
+
+
+@part("now", "count", bounds=_BOUNDS)
 class SystematicScan(NamedTuple):
     """Sites 0, 1, ..., d - 1 in turn, equally spaced in time."""
 
@@ -21,7 +29,7 @@ class SystematicScan(NamedTuple):
     count: NDArray[np.int64]  # type: ignore[assignment]  # (4,) see the indices below, shadows tuple.count
 
 
-@part("now", "count", "rng")
+@part("now", "count", "rng", bounds=_BOUNDS)
 class RandomScan(NamedTuple):
     """Every site at the times of a Poisson process of rate 1.
 

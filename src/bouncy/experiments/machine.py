@@ -6,7 +6,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from bouncy.run.crew import available_cores
+from bouncy.run.pool import available_cores
 
 
 def describe() -> dict[str, str]:

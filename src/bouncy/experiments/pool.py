@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from tqdm.auto import tqdm
 
-from bouncy.run.crew import available_cores
+from bouncy.run.pool import available_cores
 
 Result = TypeVar("Result")
 

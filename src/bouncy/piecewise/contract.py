@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._fingerprint import PROBES, described, probe_generator
 from bouncy._samplable import Samplable
 from bouncy._validation import check_real_array
 from bouncy.piecewise.potential import Potential, View, new_view
@@ -33,6 +34,8 @@ class PiecewiseTarget(_Base, ABC):
     A target never changes. What a user sees of a state are its values x, (d,), which are functions of the coordinates
     y that the particle moves in: the same for a Gaussian, spins for the sign of y, zero for an interval of y.
     """
+
+    kind = "paths"
 
     @cached_property
     @abstractmethod
@@ -89,6 +92,22 @@ class PiecewiseTarget(_Base, ABC):
                 f"{name} must have shape (..., {self.d}), one entry per variable, got shape {values.shape}"
             )
         return values
+
+    def check_states(self, name: str, states: ArrayLike) -> Array:
+        """Return values of shape (..., d) and of non-zero density, or raise."""
+        values = self.check_values(name, states)
+        for row in values.reshape(-1, self.d):
+            if self.log_prob(row) == -np.inf:
+                raise ValueError(f"{name} must be a state of non-zero density, got {row.tolist()!s:.120}")
+        return values
+
+    def description(self) -> dict[str, Any]:
+        """Return class, size, labels and log p at sixteen starts."""
+        cells, generator = self.potential.cells, probe_generator()
+        starts = [self.start(generator) for _ in range(PROBES)]
+        rows = [cells.locate(y) for y in starts]
+        probes = [cells.slope[row] * y + cells.shift[row] for y, row in zip(starts, rows, strict=True)]
+        return described(self, np.array(probes))
 
     def __copy__(self) -> PiecewiseTarget:
         return self

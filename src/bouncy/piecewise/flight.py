@@ -16,7 +16,7 @@ of the paper's single one, and what happens at the walls of a spin leaves the mo
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_sphere
+from bouncy.clocks.contract import LONGEST, MOST_EVENTS
 from bouncy.piecewise.coupling import add_columns, diagonal, multiply
 from bouncy.piecewise.events import climbed, time_to_spend
 from bouncy.piecewise.motion import settle, sweep
@@ -36,8 +37,24 @@ from bouncy.tolls.contract import pay
 Array = NDArray[np.float64]
 
 
-@part("y", "v", "p", "u", "F", "Q", "row", "slope", "shift", "tilt", "curvature", "lower", "upper", "near", "due",
-      "leg", "count", "rng")  # fmt: skip
+def _leg_bounds(flight: Any) -> tuple[Any, Any]:
+    low = np.full(9, -np.inf)
+    low[[T, T_REFRESH, WINDOW_END]] = -LONGEST
+    return low, np.inf
+
+
+@part(
+    "y", "v", "p", "u", "F", "Q", "row", "slope", "shift", "tilt", "curvature", "lower", "upper", "near", "due", "leg",
+    "count", "rng",
+    bounds={
+        "lower": lambda flight: (-np.inf, np.inf),
+        "upper": lambda flight: (-np.inf, np.inf),
+        "near": lambda flight: (0, flight.y.size - 1),
+        "due": lambda flight: (-LONGEST, np.inf),
+        "leg": _leg_bounds,
+        "count": lambda flight: (0, [flight.y.size, MOST_EVENTS]),
+    },
+)  # fmt: skip
 class Flight(NamedTuple):
     """State of the particle, in scaled coordinates; the six arrays from `slope` on copy the present cells."""
 

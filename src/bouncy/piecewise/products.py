@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import generic, implements, part
-from bouncy.recorders._batches import merge
+from bouncy.recorders.batches import Batch
 
 Array = NDArray[np.float64]
 
@@ -25,17 +25,31 @@ class NoProducts(NamedTuple):
 
     nothing: Array  # (0,) a tuple of no fields has no type in numba
 
+    def sums(self) -> Batch:
+        """Return nothing."""
+        return {}
 
-@part("open", "closed", "X", "T", "since")
+    def clear(self) -> None:
+        """Do nothing."""
+
+
+@part("open", "X", "T", "since")
 class AllProducts(NamedTuple):
     """All pairs."""
 
     open: Array  # (d, d) integrals of x_i x_j over the open batch
-    closed: Array  # (slots, d * d) those of closed batches
     X: Array  # (d,) integral of x_j in this leg, up to `since`
     T: Array  # (d,) integral of t x_j in this leg, up to `since`
     since: Array  # (d,) leg time of the last change of x_j's path
     now: Array  # (2, d) scratch
+
+    def sums(self) -> Batch:
+        """Return the integrals over the open batch."""
+        return {"products": self.open.flatten()}
+
+    def clear(self) -> None:
+        """Begin a new batch."""
+        self.open[:] = 0.0
 
 
 Products = NoProducts | AllProducts
@@ -46,11 +60,9 @@ def no_products() -> NoProducts:
     return NoProducts(np.empty(0))
 
 
-def all_products(d: int, slots: int) -> AllProducts:
+def all_products(d: int) -> AllProducts:
     """Return an empty recorder of the products of all pairs."""
-    return AllProducts(
-        np.zeros((d, d)), np.zeros((slots, d * d)), np.zeros(d), np.zeros(d), np.zeros(d), np.empty((2, d))
-    )
+    return AllProducts(np.zeros((d, d)), np.zeros(d), np.zeros(d), np.zeros(d), np.empty((2, d)))
 
 
 @generic
@@ -71,21 +83,6 @@ def products_point(products, x, weight):
     """Account for a state x, (d,), that stands for some time."""
 
 
-@generic
-def products_write(products, slot):
-    """Write the sums of the open batch into a slot."""
-
-
-@generic
-def products_clear(products):
-    """Begin a new batch."""
-
-
-@generic
-def products_merge(products, n):
-    """Add up the first n batches two by two."""
-
-
 @implements(products_wall, NoProducts)
 def _no_wall(products, p, u, i, t, p_new, u_new):
     pass
@@ -98,21 +95,6 @@ def _no_leg(products, p, u, t):
 
 @implements(products_point, NoProducts)
 def _no_point(products, x, weight):
-    pass
-
-
-@implements(products_write, NoProducts)
-def _no_write(products, slot):
-    pass
-
-
-@implements(products_clear, NoProducts)
-def _no_clear(products):
-    pass
-
-
-@implements(products_merge, NoProducts)
-def _no_merge(products, n):
     pass
 
 
@@ -158,23 +140,3 @@ def _point(products, x, weight):
     for i in range(x.size):
         for j in range(x.size):
             products.open[i, j] += weight * x[i] * x[j]
-
-
-@implements(products_write, AllProducts)
-def _write(products, slot):
-    d = products.open.shape[0]
-    for i in range(d):
-        for j in range(d):
-            products.closed[slot, i * d + j] = products.open[i, j]
-
-
-@implements(products_clear, AllProducts)
-def _clear(products):
-    for i in range(products.open.shape[0]):
-        for j in range(products.open.shape[0]):
-            products.open[i, j] = 0.0
-
-
-@implements(products_merge, AllProducts)
-def _merge(products, n):
-    merge(products.closed, n)

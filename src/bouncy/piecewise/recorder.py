@@ -1,8 +1,7 @@
-"""What a particle's chain keeps: exact integrals over its path, time in cells and bins, events, states on a time grid.
+"""What is recorded of a particle: exact integrals over its path, time in cells and bins, events, states on a time grid.
 
 Between two events of its own the value x_i of a coordinate is linear in time, so that the integrals of x_i, x_i^2 and
-x_i x_j and the time it spends in an interval are in closed form. Sums are kept in equal-time batches that are added up
-two by two when all slots are taken, so that they need constant memory.
+x_i x_j and the time it spends in an interval are in closed form.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy._compile import helper, kernel
+from bouncy._compile import helper
 from bouncy._dispatch import part
-from bouncy.piecewise.products import Products, products_clear, products_merge, products_write
-from bouncy.recorders._batches import merge
-from bouncy.recorders.recorder import CLOSED, DRAWN, LENGTH, OPEN, SINCE_DRAW, THIN
+from bouncy.piecewise.products import Products
+from bouncy.recorders.batches import Batch
+from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
 
 Array = NDArray[np.float64]
 
@@ -25,24 +24,21 @@ Array = NDArray[np.float64]
 BINS = 64
 
 
-@part("open_mean", "open_square", "open_cell", "open_bin", "open_events", "mean", "square", "cell", "bin", "events",
-      "flips", "extremes", "tally", "low", "width")  # fmt: skip
+@part(
+    "open_mean", "open_square", "open_cell", "open_bin", "open_events", "flips", "extremes", "low", "width",
+    bounds={"extremes": lambda recorder: (-np.inf, np.inf)},
+)  # fmt: skip
 class PathRecorder(NamedTuple):
-    """Integrals over the open batch, those of closed batches, and the draws."""
+    """Integrals over the open batch, and room for draws. The loop ends where a batch does; `take_batch` closes it."""
 
     open_mean: Array  # (d,) integral of x
     open_square: Array  # (d,) integral of x^2
     open_cell: Array  # (n,) time in each cell
     open_bin: Array  # (d, BINS + 2) time in each bin, of coordinates whose value moves
     open_events: Array  # (4,) hits, flips (crossings), bounces, refreshments
-    mean: Array  # (slots, d) closed batches, likewise
-    square: Array  # (slots, d)
-    cell: Array  # (slots, n)
-    bin: Array  # (slots, d * (BINS + 2))
-    events: Array  # (slots, 4)
     flips: NDArray[np.int64]  # (d,) crossings of each coordinate since the recorder was new
     extremes: Array  # (2, d) lowest and highest value at the ends of sweeps
-    tally: NDArray[np.int64]  # (6,) as of the recorder of spins
+    tally: NDArray[np.int64]  # (3,) as of the recorder of spins
     draws: Array  # (n, d)
     log_prob: Array  # (n,)
     low: Array  # (d,) lower end of the first bin
@@ -59,27 +55,17 @@ class PathRecorder(NamedTuple):
     products: Products
 
 
-def new_path_recorder(
-    d: int, cells: int, slots: int, thin: int, low: Array, high: Array, products: Products
-) -> PathRecorder:
-    """Return an empty recorder with no room for draws; `slots` is even. Bins reach from `low` to `high`, both (d,)."""
-    tally = np.zeros(6, np.int64)
-    tally[LENGTH] = 1
-    tally[THIN] = thin
+def new_path_recorder(d: int, cells: int, low: Array, high: Array, products: Products) -> PathRecorder:
+    """Return an empty recorder with no room for draws. Bins reach from `low` to `high`, both (d,)."""
     return PathRecorder(
         open_mean=np.zeros(d),
         open_square=np.zeros(d),
         open_cell=np.zeros(cells),
         open_bin=np.zeros((d, BINS + 2)),
         open_events=np.zeros(4),
-        mean=np.zeros((slots, d)),
-        square=np.zeros((slots, d)),
-        cell=np.zeros((slots, cells)),
-        bin=np.zeros((slots, d * (BINS + 2))),
-        events=np.zeros((slots, 4)),
         flips=np.zeros(d, np.int64),
         extremes=np.repeat([[np.inf], [-np.inf]], d, axis=1),
-        tally=tally,
+        tally=np.array([0, 0, 1]),
         draws=np.empty((0, d)),
         log_prob=np.empty(0),
         low=low.copy(),
@@ -93,6 +79,27 @@ def new_path_recorder(
         bin_high=np.zeros(d),
         products=products,
     )
+
+
+def open_sums(recorder: PathRecorder) -> Batch:
+    """Return the integrals over the open batch, by name."""
+    return {
+        "mean": recorder.open_mean.copy(),
+        "square": recorder.open_square.copy(),
+        "cell": recorder.open_cell.copy(),
+        "bin": recorder.open_bin.flatten(),
+        "events": recorder.open_events.copy(),
+        **recorder.products.sums(),
+    }
+
+
+def take_batch(recorder: PathRecorder) -> Batch:
+    """Return the integrals over the open batch, and begin a new one."""
+    batch = open_sums(recorder)
+    for name in ("mean", "square", "cell", "bin", "events"):
+        getattr(recorder, f"open_{name}")[...] = 0.0
+    recorder.products.clear()
+    return batch
 
 
 @helper
@@ -216,14 +223,11 @@ def record_point(recorder, i, row, x, weight):
 
 @helper
 def end_sweep(recorder, x, log_prob):
-    """Close the batch when it is full, and take a draw when one is due; x, (d,), is where the particle is."""
+    """Take a draw when one is due; x, (d,), is where the particle is."""
     for i in range(x.size):
         recorder.extremes[0, i] = min(recorder.extremes[0, i], x[i])
         recorder.extremes[1, i] = max(recorder.extremes[1, i], x[i])
     tally = recorder.tally
-    tally[OPEN] += 1
-    if tally[OPEN] == tally[LENGTH]:
-        close_batch(recorder)
     tally[SINCE_DRAW] += 1
     if tally[SINCE_DRAW] == tally[THIN]:
         tally[SINCE_DRAW] = 0
@@ -234,62 +238,3 @@ def end_sweep(recorder, x, log_prob):
                 for i in range(x.size):
                     recorder.draws[n, i] = x[i]
             tally[DRAWN] = n + 1
-
-
-@helper
-def _write_batch(recorder):
-    """Write the sums of the open batch into the next free slot."""
-    slot = recorder.tally[CLOSED]
-    _copy(recorder.open_mean, recorder.mean[slot])
-    _copy(recorder.open_square, recorder.square[slot])
-    _copy(recorder.open_cell, recorder.cell[slot])
-    _copy(recorder.open_bin.reshape(recorder.open_bin.size), recorder.bin[slot])
-    _copy(recorder.open_events, recorder.events[slot])
-    products_write(recorder.products, slot)
-
-
-@helper
-def _copy(source, target):
-    for k in range(source.size):
-        target[k] = source[k]
-
-
-@helper
-def close_batch(recorder):
-    """Write the sums of the open batch, whatever its length, and begin a new one."""
-    _write_batch(recorder)
-    for i in range(recorder.open_mean.size):
-        recorder.open_mean[i] = 0.0
-        recorder.open_square[i] = 0.0
-        for k in range(recorder.open_bin.shape[1]):
-            recorder.open_bin[i, k] = 0.0
-    for k in range(recorder.open_cell.size):
-        recorder.open_cell[k] = 0.0
-    for k in range(recorder.open_events.size):
-        recorder.open_events[k] = 0.0
-    products_clear(recorder.products)
-    tally = recorder.tally
-    tally[OPEN] = 0
-    tally[CLOSED] += 1
-    if tally[CLOSED] == recorder.mean.shape[0]:
-        _merge_batches(recorder)
-
-
-@helper
-def _merge_batches(recorder):
-    tally = recorder.tally
-    n = tally[CLOSED]
-    merge(recorder.mean, n)
-    merge(recorder.square, n)
-    merge(recorder.cell, n)
-    merge(recorder.bin, n)
-    merge(recorder.events, n)
-    products_merge(recorder.products, n)
-    tally[CLOSED] = n // 2
-    tally[LENGTH] *= 2
-
-
-@kernel
-def write_open_batch(recorder):
-    """Write the sums of the open batch into the next free slot, to be read; the chain can go on as if nothing was."""
-    _write_batch(recorder)

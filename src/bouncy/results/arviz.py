@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy._fingerprint import target_fingerprint
-from bouncy.results.describe import described_sampler, described_seed, ending, versions
-from bouncy.results.stored import StoredTarget
+from bouncy.results.describe import described_sampler, described_seed, ending
 
 if TYPE_CHECKING:
     import xarray
@@ -53,20 +50,19 @@ def to_datatree(run: Run, name: str, statistics: dict[str, NDArray[np.float64]])
 
 
 def described(run: Run) -> dict[str, Any]:
-    """Return what a run was, as attributes that every file format can hold: text and numbers."""
+    """Return how a run came about, as attributes that every file format can hold: text and numbers."""
     target, sampler = run.target, described_sampler(run.sampler)
-    origin: dict[str, Any] = getattr(run, "_origin", {})
-    version = origin.get("versions") or versions()
+    version = run._data.origin["versions"]
     attributes = {
         "inference_library": "bouncy",
         "inference_library_version": version["bouncy"],
-        "created_at": origin.get("created_at") or now(),
+        "created_at": run._data.origin["created_at"],
         "seed": json.dumps(described_seed(run.seed)),
         "sampler": sampler["name"],
         "sampler_class": sampler["class"],
         "sampler_settings": json.dumps(sampler["settings"]),
         "target": target_text(target),
-        "target_fingerprint": fingerprint_of(target),
+        "target_fingerprint": run.fingerprint,
         "warmup": run.warmup,
         "thin": run.thin,
         "sampling_seconds": run.sampling_seconds,
@@ -79,16 +75,6 @@ def described(run: Run) -> dict[str, Any]:
 def target_text(target: Any) -> str:
     """Return what a target calls itself, cut to what an attribute of a file can hold."""
     return f"{target!r:.{_TEXT}}"
-
-
-def fingerprint_of(target: Any) -> str:
-    """Return the fingerprint of a target, or the one that is known of it."""
-    return target.fingerprint if isinstance(target, StoredTarget) else target_fingerprint(target)
-
-
-def now() -> str:
-    """Return the time in the form of ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def posterior_name(parameter: str, taken: str) -> str:
@@ -110,8 +96,7 @@ def _posterior(run: Run, name: str) -> dict[str, Any]:
 def _grid(run: Run) -> dict[str, Any]:
     """Return the coordinates of traces: which chains, and which of their draws."""
     chains, kept = run.log_prob.shape
-    spacing: int = getattr(run, "trace_spacing", 1)
-    return {"chain": np.arange(chains), "draw": np.arange(1, kept + 1) * spacing - 1}
+    return {"chain": np.arange(chains), "draw": np.arange(1, kept + 1) * run.trace_spacing - 1}
 
 
 def _coordinates(labels: tuple[Hashable, ...]) -> NDArray[Any]:

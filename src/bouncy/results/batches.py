@@ -1,8 +1,7 @@
-"""Means and standard errors from equal-time batches over all chains."""
+"""Standard errors from batches of equal length, and quantiles of what they follow."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -12,41 +11,12 @@ from scipy.special import ndtri_exp, stdtr, stdtrit
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over the whole path and its standard error.
+def standard_error(batches: Array, batch: float, total: float) -> Array:
+    """Return the standard error of means over a whole run, (k,), from sums over n equal parts of it, (n, k).
 
-    Attributes
-    ----------
-    mean, standard_error : ndarray
-        Same shape. The standard error is NaN where there are fewer than two batches.
-    degrees_of_freedom : int
-        Of the Student distribution that (mean - truth) / standard_error follows when batches are long enough.
+    `batch` and `total` are the weights of such a part and of the whole run: sweeps, or time.
     """
-
-    mean: Array
-    standard_error: Array
-    degrees_of_freedom: int
-
-
-def estimate(closed: Array, rest: Array, batch: float, total: float) -> Estimate:
-    """Return the mean and standard error of a quantity from its sums over batches.
-
-    Parameters
-    ----------
-    closed : ndarray, shape (chains, batches, k)
-        Sums over full batches.
-    rest : ndarray, shape (chains, k)
-        Sums over what follows the last full batch of each chain.
-    batch, total : float
-        What a full batch and the whole run of all chains were summed over: sweeps, or time.
-    """
-    mean = (closed.sum(axis=(0, 1)) + rest.sum(axis=0)) / total
-    n = closed.shape[0] * closed.shape[1]
-    if n < 2:
-        return Estimate(mean, np.full_like(mean, np.nan), 0)
-    spread = (closed / batch).reshape(n, -1).std(axis=0, ddof=1)
-    return Estimate(mean, spread * np.sqrt(batch / total), n - 1)
+    return np.asarray((batches / batch).std(axis=0, ddof=1) * np.sqrt(batch / total))
 
 
 def normal_score(t: Array | float, degrees_of_freedom: int) -> Array:

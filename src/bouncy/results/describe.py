@@ -8,6 +8,7 @@ import platform
 import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +41,13 @@ def plain(value: Any) -> Any:
 
 
 def described_run(run: Run) -> dict[str, Any]:
-    """Return what was run, and how it ended where the run knows."""
-    chains = len(run._chains)
+    """Return what was run, and how it ended."""
     described = {
         "sampler": described_sampler(run.sampler),
         "target": repr(run.target),
         "seed": described_seed(run.seed),
-        "chains": chains,
-        "draws": run._sums.sweeps // run.sweeps_per_draw,
+        "chains": run.chains,
+        "draws": run.draws_per_chain,
         "thin": run.thin,
         "warmup": run.warmup,
         "sampling_seconds": run.sampling_seconds,
@@ -57,7 +57,7 @@ def described_run(run: Run) -> dict[str, Any]:
 
 def ending(run: Run) -> dict[str, Any]:
     """Return why the run stopped, and whether it was done."""
-    return {name: plain(getattr(run, name)) for name in ("stopped_by", "completed") if hasattr(run, name)}
+    return {name: plain(getattr(run, name)) for name in ("stopped_by", "completed")}
 
 
 def described_sampler(sampler: Any) -> dict[str, Any]:
@@ -97,6 +97,11 @@ def described_seed(seed: int | np.random.SeedSequence) -> int | dict[str, Any]:
 def as_seed(described: int | dict[str, Any]) -> int | np.random.SeedSequence:
     """Return the seed that was described."""
     return described if isinstance(described, int) else np.random.SeedSequence(**described)
+
+
+def origin() -> dict[str, Any]:
+    """Return when, and by which versions, a run was made."""
+    return {"created_at": datetime.now(UTC).isoformat(timespec="seconds"), "versions": versions()}
 
 
 def versions() -> dict[str, str]:

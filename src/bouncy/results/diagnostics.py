@@ -1,4 +1,4 @@
-"""What a run says about itself: counts, rates against their closed forms, effective sample sizes, R-hat."""
+"""Diagnostics of a run: counts, rates against their closed forms, effective sample sizes, R-hat, warnings."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.results.batches import normal_score
 from bouncy.results.describe import short_label
 from bouncy.results.ess import effective_sample_size, is_constant, r_hat, rank_normalise
-from bouncy.results.moments import Sums, event_rates, event_totals
+from bouncy.results.moments import Sums
 
 if TYPE_CHECKING:
     from bouncy.results.run import Run
@@ -37,32 +38,33 @@ _NAMED = 5
 
 
 def diagnose(
-    run: Run, sums: Sums, expected: Rates, scalars: dict[str, Array], scores: Scores, frozen: NDArray[np.bool_]
+    run: Run, expected: Rates, scalars: dict[str, Array], scores: Scores, frozen: NDArray[np.bool_]
 ) -> dict[str, Any]:
     """Return the diagnostics of a run, but for its warnings.
 
     Parameters
     ----------
-    run, sums
-        The run, and the batches of its chains.
-    expected
-        What the rates of events should be.
-    scalars
+    run : Run
+        The run.
+    expected : Rates
+        Expected rates of events.
+    scalars : dict
         Traces of shape (chain, draw) to judge, by name.
-    scores
-        What to compute effective sample sizes and R-hat of the sites from, given draws of shape (chain, draw, k).
+    scores : callable
+        Given draws of shape (chain, draw, k), returns the numbers whose effective sample sizes and R-hat are computed.
     frozen : ndarray, shape (d,)
         Which sites never moved while anything was recorded.
     """
-    totals = event_totals(sums)
-    hit_z, bounce_z = rate_scores(sums, expected)
+    sums = run._sums
+    totals = sums.totals("events")
+    hit_z, bounce_z = rate_scores(sums, run._data.sweep_time, expected)
     report: dict[str, Any] = {
         "hits": int(totals[HITS]),
         "flips": int(totals[FLIPS]),
         "bounces": int(totals[BOUNCES]),
         "refreshments": int(totals[REFRESHMENTS]),
         "sampling_seconds": run.sampling_seconds,
-        "batches": sums.closed * len(sums.recorders),
+        "batches": sums.batches * sums.chains,
         "batch_sweeps": sums.length,
         "hit_rate_z": hit_z,
         "bounce_rate_z": bounce_z,
@@ -80,12 +82,12 @@ def diagnose(
 
 @dataclass(frozen=True)
 class Rates:
-    """What the rates of events should be.
+    """Expected rates of events.
 
     Attributes
     ----------
     hits, bounces : float or None
-        Expected events per unit time; None where nobody knows, 0 where there are none.
+        Expected events per unit time; None where they are not known, 0 where there are none.
     slow_variance : float
         Relative variance of a chain's mean hit rate beyond that between its batches.
     """
@@ -95,7 +97,7 @@ class Rates:
     slow_variance: float = 0.0
 
 
-def rate_scores(sums: Sums, expected: Rates) -> tuple[float, float]:
+def rate_scores(sums: Sums, sweep_time: float, expected: Rates) -> tuple[float, float]:
     """Return the z-scores of the hit rate and the bounce rate against their closed forms.
 
     The error of the hit rate is that of the batches and, on top, that of quantities which change only by refreshment
@@ -104,20 +106,23 @@ def rate_scores(sums: Sums, expected: Rates) -> tuple[float, float]:
     """
     rates = np.array([expected.hits or 0.0, expected.bounces or 0.0])
     known = rates > 0.0
-    chains = len(sums.recorders)
     # The hits of a billiard are spread evenly only over many bounces.
-    fewest = np.min(rates[known], initial=np.inf) * sums.sweep_time * sums.sweeps * chains
-    if not known.any() or sums.closed * chains < _FEWEST_BATCHES or fewest < _FEWEST_EVENTS:
+    fewest = np.min(rates[known], initial=np.inf) * sweep_time * sums.steps * sums.chains
+    if not known.any() or sums.batches * sums.chains < _FEWEST_BATCHES or fewest < _FEWEST_EVENTS:
         return np.nan, np.nan
-    found = event_rates(sums)
-    error = np.hypot(found.standard_error[[HITS, BOUNCES]], rates * np.sqrt([expected.slow_variance / chains, 0.0]))
-    difference = found.mean[[HITS, BOUNCES]] - rates
+    found, error = (estimate(_events, sweep_time)[[HITS, BOUNCES]] for estimate in (sums.mean, sums.error))
+    error = np.hypot(error, rates * np.sqrt([expected.slow_variance / sums.chains, 0.0]))
+    difference = found - rates
     # A scan makes the same number of attempts in every batch: what differs then is rounding or a bug.
     difference[np.abs(difference) < _ROUNDING * rates] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        score = normal_score(np.where(difference == 0.0, 0.0, difference / error), found.degrees_of_freedom)
+        score = normal_score(np.where(difference == 0.0, 0.0, difference / error), sums.degrees_of_freedom)
     hit_z, bounce_z = np.where(known, score, np.nan)
     return float(hit_z), float(bounce_z)
+
+
+def _events(batch: Batch) -> Array:
+    return batch["events"]
 
 
 def judge_trace(trace: NDArray[np.float64]) -> tuple[float | str, float | str]:
@@ -149,15 +154,14 @@ def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
     """Return what a user should know before believing the error bars, in plain words."""
     found: list[str] = run.sampler.remarks(report["hits"], report["flips"])
     found += _constant_sites(run.target.labels, report["frozen_sites"], report["constant_sites"])
-    found += _r_hats(report["rhat"], run.log_prob.shape[0])
+    found += _r_hats(report["rhat"], run.chains)
     if report["batches"] < ENOUGH_BATCHES:
         batches = f"{report['batches']} batch{' is' if report['batches'] == 1 else 'es are'}"
         found.append(f"{batches} too few to trust the standard errors; run longer")
     length = report["batch_sweeps"] / run.sweeps_per_draw
     sizes = [value for name, value in report["ess"].items() if name != "sites" and isinstance(value, float)]
     if sizes:
-        draws = run._sums.sweeps // run.sweeps_per_draw * run.log_prob.shape[0]
-        needed = BATCH_TIMES * draws / min(sizes)
+        needed = BATCH_TIMES * run.draws_per_chain * run.chains / min(sizes)
         if length < needed:
             found.append(
                 f"batches of {length:.3g} draws are shorter than {BATCH_TIMES} autocorrelation times "

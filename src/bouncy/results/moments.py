@@ -1,8 +1,8 @@
-"""From the sums that recorders keep to estimates over all chains."""
+"""From the sums that chains have recorded to estimates over all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,158 +11,139 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
-from bouncy.recorders.pairs import AllPairs, EdgePairs, NoPairs
-from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN
-from bouncy.results.batches import Estimate, estimate
-from bouncy.run.contract import AnyChain
+from bouncy.recorders.batches import Batch, batch_length
+from bouncy.recorders.tracked import Tracked
+from bouncy.results.batches import standard_error
 
 # Columns that are worked on together: bounds the memory beside that of the sums themselves.
 _CHUNK = 1 << 16
 
-Matrix = NDArray[np.float64] | scipy.sparse.csr_array
+Array = NDArray[np.float64]
+Matrix = Array | scipy.sparse.csr_array
+# What is estimated: the sums over a batch, (k,), given all that it recorded.
+Quantity = Callable[[Batch], Array]
 
 
 @dataclass(frozen=True)
 class Sums:
-    """The batches of all chains, read without disturbing the chains.
+    """Batches of equal length of all chains, and what follows the last of them.
 
-    Batches of which some were added up (`factor`) are longer, and there are fewer of them.
+    Attributes
+    ----------
+    closed : list of sequences
+        Closed batches of each chain, as they were recorded.
+    open : list of Batch
+        Sums over the open batch of each chain.
+    steps : int
+        Sweeps, or draws, of each chain.
+    recorded_length : int
+        Steps of a closed batch.
+    factor : int
+        Closed batches that make one batch of the estimates.
     """
 
-    recorders: list[Any]
-    sweep_time: float
-    closed: int  # full batches of each chain
-    length: int  # sweeps of a full batch
-    sweeps: int  # sweeps of each chain
-    factor: int = 1  # recorded batches that make one of these
+    closed: Sequence[Sequence[Batch]]
+    open: Sequence[Batch]
+    steps: int
+    recorded_length: int
+    factor: int = 1
 
     @classmethod
-    def of(cls, chains: Sequence[AnyChain]) -> Sums:
-        """Let each recorder write its open batch behind the closed ones."""
-        tally = chains[0].recorder.tally
-        closed, length = int(tally[CLOSED]), int(tally[LENGTH])
-        for chain in chains:
-            chain.write_open_batch()
-        sweeps = closed * length + int(tally[OPEN])
-        return cls([chain.recorder for chain in chains], chains[0].sweep_time, closed, length, sweeps)
+    def of_tracked(cls, tracked: Tracked, factor: int = 1) -> Sums:
+        """Return the sums of a function that was followed."""
+        closed = [batches.closed for batches in tracked.batches]
+        length = batch_length(tracked.count, tracked.batches[0].most)
+        return cls(closed, [{"f": row} for row in tracked.open], tracked.count, length, factor)
 
-    def coarser(self, sweeps: float, fewest: int) -> Sums:
-        """Return batches of at least so many sweeps, as far as enough of all chains together are left."""
-        factor = 1
-        while self.length * factor < sweeps and self.closed // (2 * factor) * len(self.recorders) >= fewest:
-            factor *= 2
-        return replace(self, closed=self.closed // factor, length=self.length * factor, factor=factor)
+    @property
+    def chains(self) -> int:
+        return len(self.closed)
 
-    def batches(self, rows: NDArray[np.float64], columns: slice) -> NDArray[np.float64]:
-        """Return full batches, (batch, k), given some columns of those that one recorder has."""
-        full = rows[: self.closed * self.factor, columns]
-        return full if self.factor == 1 else full.reshape(self.closed, self.factor, -1).sum(axis=1)
+    @property
+    def batches(self) -> int:
+        """Batches of each chain."""
+        return len(self.closed[0]) // self.factor
 
-    def rest(self, rows: NDArray[np.float64], columns: slice) -> NDArray[np.float64]:
-        """Return what follows the last full batch, (k,)."""
-        recorded = self.closed * self.factor
-        # The open batch stands behind those that are recorded.
-        end = (self.sweeps * self.factor) // self.length + 1
-        tail: NDArray[np.float64] = rows[recorded:end, columns].sum(axis=0)
-        return tail
+    @property
+    def length(self) -> int:
+        """Steps of a batch."""
+        return self.recorded_length * self.factor
 
-    def estimate(self, columns: list[NDArray[np.float64]], per_sweep: float) -> Estimate:
-        """Return an estimate from sums of shape (slots, k), one array for each chain."""
-        batch, total = per_sweep * self.length, per_sweep * self.sweeps * len(columns)
-        width = columns[0].shape[1]
-        mean, error, degrees_of_freedom = np.empty(width), np.empty(width), 0
-        if not self.sweeps:
-            return Estimate(np.full(width, np.nan), np.full(width, np.nan), 0)
+    def coarser(self, steps: float, fewest: int) -> Sums:
+        """Return batches of at least so many steps, as far as enough of all chains together are left."""
+        found = self
+        while found.length < steps and found.batches // 2 * self.chains >= fewest:
+            found = replace(found, factor=2 * found.factor)
+        return found
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """Of the Student distribution that (mean - truth) / standard error follows when batches are long enough."""
+        return max(self.batches * self.chains - 1, 0)
+
+    def mean(self, quantity: Quantity, per_step: float) -> Array:
+        """Return the mean of a quantity over all steps, each of the weight `per_step`; NaN where there are none."""
+        total = sum(quantity(batch) for chain in (*self.closed, self.open) for batch in chain)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(total / (per_step * self.steps * self.chains))
+
+    def error(self, quantity: Quantity, per_step: float) -> Array:
+        """Return the standard error of the mean of a quantity; NaN where there are fewer than two batches."""
+        width = quantity(self.open[0]).size
+        error = np.full(width, np.nan)
+        if self.degrees_of_freedom > 0:
+            rows = self._rows(quantity)
+            batch, total = per_step * self.length, per_step * self.steps * self.chains
+            for begin in range(0, width, _CHUNK):
+                chunk = slice(begin, begin + _CHUNK)
+                error[chunk] = standard_error(self._full(rows, chunk).reshape(-1, error[chunk].size), batch, total)
+        return error
+
+    def _rows(self, quantity: Quantity) -> list[list[Array]]:
+        return [[quantity(batch) for batch in batches] for batches in self.closed]
+
+    def _full(self, rows: list[list[Array]], columns: slice) -> Array:
+        """Return full batches of some columns, (chain, batch, k)."""
+        closed = np.array([[row[columns] for row in chain[: self.batches * self.factor]] for chain in rows])
+        if self.factor == 1:
+            return closed
+        return np.asarray(closed.reshape(self.chains, self.batches, self.factor, -1).sum(axis=2))
+
+    def disagreement(self, quantity: Quantity) -> Array:
+        """Return, for each entry of a quantity, the probability that chains which agree differ as much as these do.
+
+        One-way analysis of variance of its batches, with the chains as groups. It needs no draws, and sees chains that
+        are stuck in different states.
+        """
+        width = quantity(self.open[0]).size
+        tail = np.ones(width)
+        if self.batches < 2 or self.chains < 2:
+            return tail
+        rows = self._rows(quantity)
         for begin in range(0, width, _CHUNK):
             chunk = slice(begin, begin + _CHUNK)
-            closed = np.stack([self.batches(rows, chunk) for rows in columns])
-            part = estimate(closed, np.stack([self.rest(rows, chunk) for rows in columns]), batch, total)
-            mean[chunk], error[chunk] = part.mean, part.standard_error
-            degrees_of_freedom = part.degrees_of_freedom
-        return Estimate(mean, error, degrees_of_freedom)
-
-
-def spin_means(sums: Sums) -> Estimate:
-    """Return E[s_i] by conditional means at the ends of sweeps."""
-    return _clipped(sums.estimate([r.mean for r in sums.recorders], 1.0))
-
-
-def spin_path_means(sums: Sums) -> Estimate:
-    """Return E[s_i] by the plain time average."""
-    return _clipped(sums.estimate([r.path for r in sums.recorders], sums.sweep_time))
-
-
-def event_rates(sums: Sums) -> Estimate:
-    """Return hits, flips, bounces and refreshments per unit time."""
-    return sums.estimate([r.events for r in sums.recorders], sums.sweep_time)
-
-
-def disagreement(
-    sums: Sums, paths: Callable[[Any], NDArray[np.float64]] = lambda recorder: recorder.path
-) -> NDArray[np.float64]:
-    """Return, for each site, the probability that chains which agree differ as much as these do.
-
-    One-way analysis of variance of the path means of batches, which `paths` returns of a recorder, with the chains as
-    groups. It needs no draws, and sees chains that are stuck in different states.
-    """
-    n, chains = sums.closed, len(sums.recorders)
-    columns = [paths(recorder) for recorder in sums.recorders]
-    width = columns[0].shape[1]
-    tail = np.ones(width)
-    if n < 2 or chains < 2:
+            batches = self._full(rows, chunk)
+            within = batches.var(axis=1, ddof=1).mean(axis=0)
+            between = self.batches * batches.mean(axis=1).var(axis=0, ddof=1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.where(between > 0.0, between / within, 0.0)
+            tail[chunk] = fdtrc(self.chains - 1, self.chains * (self.batches - 1), ratio)
         return tail
-    for begin in range(0, width, _CHUNK):
-        chunk = slice(begin, begin + _CHUNK)
-        batches = np.stack([sums.batches(rows, chunk) for rows in columns])
-        within = batches.var(axis=1, ddof=1).mean(axis=0)
-        between = n * batches.mean(axis=1).var(axis=0, ddof=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(between > 0.0, between / within, 0.0)
-        tail[chunk] = fdtrc(chains - 1, chains * (n - 1), ratio)
-    return tail
+
+    def totals(self, name: str) -> NDArray[np.int64]:
+        """Return counts of all chains together, by the name of what was counted."""
+        counts = [batch[name] for chain in self.closed for batch in chain] + [batch[name] for batch in self.open]
+        found: NDArray[np.int64] = np.rint(np.sum(counts, axis=0)).astype(np.int64)
+        return found
 
 
-def event_totals(sums: Sums) -> NDArray[np.int64]:
-    """Return the numbers of hits, flips, bounces and refreshments of all chains together."""
-    everything = slice(None)
-    found = [sums.batches(r.events, everything).sum(axis=0) + sums.rest(r.events, everything) for r in sums.recorders]
-    totals: NDArray[np.int64] = np.rint(np.sum(found, axis=0)).astype(np.int64)
-    return totals
-
-
-def pair_means(sums: Sums) -> tuple[Matrix, Matrix]:
-    """Return E[s_i s_j] by (s_i t_j + s_j t_i)/2, t the conditional means, and its standard error."""
-    return _as_matrices(sums, sums.estimate([pairs.mean for pairs in _recorded_pairs(sums)], 1.0))
-
-
-def pair_path_means(sums: Sums) -> tuple[Matrix, Matrix]:
-    """Return E[s_i s_j] by the plain time average, and its standard error."""
-    return _as_matrices(sums, sums.estimate([pairs.path for pairs in _recorded_pairs(sums)], sums.sweep_time))
-
-
-def _recorded_pairs(sums: Sums) -> list[AllPairs | EdgePairs]:
-    return [recorder.pairs for recorder in sums.recorders if not isinstance(recorder.pairs, NoPairs)]
-
-
-def _clipped(result: Estimate) -> Estimate:
-    """Return an estimate with means in [-1, 1], in arrays that nobody can change by accident."""
-    mean = np.clip(result.mean, -1.0, 1.0)
-    mean.flags.writeable = result.standard_error.flags.writeable = False
-    return replace(result, mean=mean)
-
-
-def _as_matrices(sums: Sums, result: Estimate) -> tuple[Matrix, Matrix]:
-    pairs = _recorded_pairs(sums)[0]
-    if isinstance(pairs, AllPairs):
-        d = pairs.open_path.shape[0]
-        np.fill_diagonal(result.mean.reshape(d, d), 1.0)
-        np.fill_diagonal(result.standard_error.reshape(d, d), 0.0)
-        result = _clipped(result)
-        return result.mean.reshape(d, d), result.standard_error.reshape(d, d)
-    result = _clipped(result)
-    return _on_pattern(pairs, result.mean), _on_pattern(pairs, result.standard_error)
-
-
-def _on_pattern(pairs: EdgePairs, values: NDArray[np.float64]) -> scipy.sparse.csr_array:
-    d = pairs.indptr.size - 1
-    return scipy.sparse.csr_array((values[pairs.edge], pairs.indices.copy(), pairs.indptr.copy()), shape=(d, d))
+def as_matrix(values: Array, pattern: Mapping[str, NDArray[Any]], diagonal: float) -> Matrix:
+    """Return numbers of pairs as a read-only matrix, sparse where `pattern` says which pairs there are."""
+    if not pattern:
+        d = round(np.sqrt(values.size))
+        np.fill_diagonal(values.reshape(d, d), diagonal)
+        values.flags.writeable = False
+        return values.reshape(d, d)
+    indptr, indices = pattern["pairs.indptr"], pattern["pairs.indices"]
+    d = indptr.size - 1
+    return scipy.sparse.csr_array((values[pattern["pairs.edge"]], indices.copy(), indptr.copy()), shape=(d, d))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import check_real_array
-from bouncy.piecewise.products import NoProducts
 from bouncy.piecewise.recorder import BINS
-from bouncy.results.batches import Estimate
+from bouncy.recorders.batches import Batch
 from bouncy.results.diagnostics import Rates, diagnose, disagreements, warnings_of
 from bouncy.results.ess import rank_normalise
-from bouncy.results.moments import disagreement
+from bouncy.results.moments import Quantity
 from bouncy.results.occupancy import Atom, Density, Occupancy, neighbours, share_of_bins
 from bouncy.results.run import Run
 
@@ -50,94 +49,97 @@ class PathRun(Run):
     """
 
     _estimates = ("mean", "variance", "covariance", "inclusion")
-    _computed = ("_mean", "_variance", "_covariance", "_inclusion", "_occupancies")
-
     _dtype = np.float64
 
     def _scalars(self) -> dict[str, Array]:
         return {"energy": self.log_prob}
 
     def _disagreement(self) -> Array:
-        return disagreement(self._sums, lambda recorder: recorder.mean)
+        return self._sums.disagreement(_mean)
 
-    def _average(self, columns: Callable[[Any], Array]) -> Estimate:
-        """Return the time average of what a recorder has integrated, given its batches (slots, k)."""
-        sums = self._sums
-        return sums.estimate([columns(recorder) for recorder in sums.recorders], sums.sweep_time)
+    def _average(self, quantity: Quantity) -> Array:
+        """Return the time average of what was integrated over batches."""
+        return self._data.sums().mean(quantity, self._data.sweep_time)
+
+    def _error(self, quantity: Quantity) -> Array:
+        """Return the standard error of a time average."""
+        return self._sums.error(quantity, self._data.sweep_time)
 
     @cached_property
-    def _mean(self) -> Estimate:
-        return self._average(lambda recorder: recorder.mean)
+    def mean(self) -> Array:
+        return self._average(_mean)
 
     @cached_property
-    def _variance(self) -> Estimate:
+    def mean_se(self) -> Array:
+        return self._error(_mean)
+
+    @cached_property
+    def variance(self) -> Array:
+        return np.maximum(self._average(lambda batch: batch["square"]) - self.mean**2, 0.0)
+
+    @cached_property
+    def variance_se(self) -> Array:
         # Around the mean, x^2 - 2 E[x] x has the same fluctuations as (x - E[x])^2 but for those of second order.
-        mean = self.mean
-        part = self._average(lambda recorder: recorder.square - 2.0 * mean * recorder.mean)
-        return Estimate(np.maximum(part.mean + mean**2, 0.0), part.standard_error, part.degrees_of_freedom)
+        return self._error(lambda batch: batch["square"] - 2.0 * self.mean * batch["mean"])
 
     @cached_property
-    def _covariance(self) -> Estimate:
-        if isinstance(self._sums.recorders[0].products, NoProducts):
+    def covariance(self) -> Array:
+        self._require_products()
+        matrix = self._average(lambda batch: batch["products"]).reshape(self.target.d, self.target.d)
+        return 0.5 * (matrix + matrix.T) - np.outer(self.mean, self.mean)
+
+    @cached_property
+    def covariance_se(self) -> Array:
+        self._require_products()
+        error = self._error(lambda batch: batch["products"] - _crossed(batch["mean"], self.mean))
+        error = error.reshape(self.target.d, self.target.d)
+        return 0.5 * (error + error.T)
+
+    def _require_products(self) -> None:
+        if self._data.setup.pairs == "none":
             raise AttributeError(
                 f"covariances were not recorded (d = {self.target.d}); sample again with pairs='all', which costs "
                 "O(d^2) per bounce"
             )
-        mean, d = self.mean, self.target.d
-        part = self._average(lambda recorder: recorder.products.closed - _crossed(recorder.mean, mean))
-        matrix = part.mean.reshape(d, d) + np.outer(mean, mean)
-        error = part.standard_error.reshape(d, d)
-        return Estimate(0.5 * (matrix + matrix.T), 0.5 * (error + error.T), part.degrees_of_freedom)
 
     @cached_property
-    def _inclusion(self) -> Estimate:
-        view = self._chains[0].view
-        zero = np.flatnonzero((view.slope == 0.0) & (view.shift == 0.0))
+    def inclusion(self) -> Array:
+        return 1.0 - self._average(self._excluded())
+
+    @cached_property
+    def inclusion_se(self) -> Array:
+        return self._error(self._excluded())
+
+    def _excluded(self) -> Quantity:
+        """Return the time that each variable spends at zero."""
+        zero = np.flatnonzero((self._cells("slope") == 0.0) & (self._cells("shift") == 0.0))
         if zero.size == 0:
             raise AttributeError(f"no variable of {self.target!r} has a probability of being zero; see `probability`")
-        site = np.searchsorted(view.first, zero, side="right") - 1
-        member = np.zeros((zero.size, self.target.d))
-        member[np.arange(zero.size), site] = 1.0
-        excluded = self._average(lambda recorder: recorder.cell[:, zero] @ member)
-        return Estimate(1.0 - excluded.mean, excluded.standard_error, excluded.degrees_of_freedom)
+        site = np.searchsorted(self._cells("first"), zero, side="right") - 1
+        return lambda batch: np.bincount(site, batch["cell"][zero], self.target.d)
 
-    @property
-    def variance(self) -> Array:
-        return self._variance.mean
-
-    @property
-    def variance_se(self) -> Array:
-        return self._variance.standard_error
-
-    @property
-    def covariance(self) -> Array:
-        return self._covariance.mean
-
-    @property
-    def covariance_se(self) -> Array:
-        return self._covariance.standard_error
-
-    @property
-    def inclusion(self) -> Array:
-        return self._inclusion.mean
-
-    @property
-    def inclusion_se(self) -> Array:
-        return self._inclusion.standard_error
+    def _cells(self, name: str) -> NDArray[Any]:
+        """Return what describes the cells of the target: `first`, (d + 1,), `slope` or `shift`, (cells,)."""
+        return self._data.constants[f"cells.{name}"]
 
     @cached_property
     def _occupancies(self) -> list[Occupancy]:
         """The distribution of each coordinate."""
-        view, recorder = self._chains[0].view, self._sums.recorders[0]
-        cells = self._average(lambda recorder: recorder.cell).mean
-        bins = self._average(lambda recorder: recorder.bin).mean.reshape(self.target.d, BINS + 2)
-        low, high = _ends(recorder)
+        first, slope, shift = (self._cells(name) for name in ("first", "slope", "shift"))
+        cells = self._average(lambda batch: batch["cell"])
+        bins = self._average(lambda batch: batch["bin"]).reshape(self.target.d, BINS + 2)
+        low, high = self._ends()
         found = []
         for i in range(self.target.d):
-            rows = [row for row in range(view.first[i], view.first[i + 1]) if view.slope[row] == 0.0]
-            atoms = [Atom(float(view.shift[row]), float(cells[row])) for row in rows]
+            rows = [row for row in range(first[i], first[i + 1]) if slope[row] == 0.0]
+            atoms = [Atom(float(shift[row]), float(cells[row])) for row in rows]
             found.append(Occupancy(low[i], high[i], bins[i], atoms))
         return found
+
+    def _ends(self) -> tuple[Array, Array]:
+        """Return the lower end of the first bin and the upper end of the last, (d,) each."""
+        low, width = self._data.totals[0]["low"], self._data.totals[0]["width"]
+        return low, low + BINS * width
 
     def density(self, variable: Hashable) -> Density:
         """Return the law of a variable, given its label or place: ends of bins, density in them, point masses.
@@ -170,8 +172,9 @@ class PathRun(Run):
         W = check_real_array("weights", weights)
         if W.ndim not in (1, 2) or W.shape[-1] != self.target.d:
             raise ValueError(f"weights must have shape ({self.target.d},) or (k, {self.target.d}), got {W.shape}")
-        part = self._average(lambda recorder: recorder.mean @ np.atleast_2d(W).T)
-        return (part.mean, part.standard_error) if W.ndim == 2 else (part.mean[0], part.standard_error[0])
+        rows = np.atleast_2d(W)
+        value, error = (estimate(lambda batch: rows @ batch["mean"]) for estimate in (self._average, self._error))
+        return (value, error) if W.ndim == 2 else (value[0], error[0])
 
     def probability(self, lower: ArrayLike = -np.inf, upper: ArrayLike = np.inf) -> tuple[Array, Array]:
         """Return P(lower <= x_i <= upper) and its standard error, both (d,).
@@ -207,29 +210,28 @@ class PathRun(Run):
         Interpolation smooths what it interpolates, so that batches of interpolated probabilities differ too little. At
         the ends of bins nothing is smoothed: the variance is interpolated between those.
         """
-        low, high = _ends(self._sums.recorders[0])
+        low, high = self._ends()
         lowers, uppers = neighbours(low, high, lower, BINS), neighbours(low, high, upper, BINS)
         variance = np.zeros(self.target.d)
         if (lower == upper).all():  # point masses alone
-            return self._time_between(np.zeros((lower.size, BINS + 2)), lower, upper).standard_error
+            return self._error(self._time_between(np.zeros((lower.size, BINS + 2)), lower, upper))
         for a, weight_a in lowers:
             for b, weight_b in uppers:
-                error = self._time_between(share_of_bins(low, high, a, b, BINS), lower, upper).standard_error
+                error = self._error(self._time_between(share_of_bins(low, high, a, b, BINS), lower, upper))
                 variance += weight_a * weight_b * error**2
         return np.asarray(np.sqrt(variance))
 
-    def _time_between(self, share: Array, lower: Array, upper: Array) -> Estimate:
+    def _time_between(self, share: Array, lower: Array, upper: Array) -> Quantity:
         """Return the time in a share of each bin, (d, BINS + 2), and in point masses with lower <= x_i <= upper."""
-        view, d = self._chains[0].view, self.target.d
-        site = np.repeat(np.arange(d), np.diff(view.first))
-        inside = (view.slope == 0.0) & (lower[site] <= view.shift) & (view.shift <= upper[site])
+        d, first, shift = self.target.d, self._cells("first"), self._cells("shift")
+        site = np.repeat(np.arange(d), np.diff(first))
+        inside = (self._cells("slope") == 0.0) & (lower[site] <= shift) & (shift <= upper[site])
 
-        def time_inside(recorder: Any) -> Array:
-            bins = np.einsum("sdb,db->sd", recorder.bin.reshape(-1, d, BINS + 2), share)
-            atoms = np.add.reduceat(np.where(inside, recorder.cell, 0.0), view.first[:-1], axis=1)
-            return np.asarray(bins + atoms)
+        def time_inside(batch: Batch) -> Array:
+            bins = (batch["bin"].reshape(d, BINS + 2) * share).sum(axis=1)
+            return np.asarray(bins + np.add.reduceat(np.where(inside, batch["cell"], 0.0), first[:-1]))
 
-        return self._average(time_inside)
+        return time_inside
 
     def quantile(self, q: ArrayLike) -> tuple[Array, Array]:
         """Return the quantiles of each variable and their standard errors.
@@ -264,15 +266,15 @@ class PathRun(Run):
         return value, np.where(np.isnan(value), np.nan, error)
 
     def _diagnose(self) -> dict[str, Any]:
-        rates = Rates(*self._chains[0].rates)
-        report = diagnose(self, self._sums, rates, self._scalars(), _normal_scores, self._frozen())
+        rates = Rates(*self._data.rates)
+        report = diagnose(self, rates, self._scalars(), _normal_scores, self._frozen())
         report["warnings"] = warnings_of(self, report)
         report["warnings"] += disagreements(self._disagreement())
         return report
 
     def _frozen(self) -> NDArray[np.bool_]:
         """Say which variables crossed nothing and had one value at the ends of all sweeps of a chain, (d,)."""
-        extremes = np.stack([recorder.extremes for recorder in self._sums.recorders])
+        extremes = np.stack([totals["extremes"] for totals in self._data.totals])
         still: NDArray[np.bool_] = (extremes[:, 0] == extremes[:, 1]).all(axis=0) & (self.flips_per_site == 0)
         return still
 
@@ -287,16 +289,14 @@ class PathRun(Run):
         return to_datatree(self, "x", {})
 
 
-def _crossed(batches: Array, mean: Array) -> Array:
-    """Return E[x_i] X_j + X_i E[x_j] for integrals X, (slots, d), as (slots, d * d)."""
-    product = batches[:, :, None] * mean
-    crossed: Array = (product + product.transpose(0, 2, 1)).reshape(batches.shape[0], -1)
-    return crossed
+def _mean(batch: Batch) -> Array:
+    return batch["mean"]
 
 
-def _ends(recorder: Any) -> tuple[Array, Array]:
-    """Return the lower end of the first bin and the upper end of the last, (d,) each."""
-    return recorder.low, recorder.low + BINS * recorder.width
+def _crossed(integrals: Array, mean: Array) -> Array:
+    """Return E[x_i] X_j + X_i E[x_j] for integrals X, (d,), as (d * d,)."""
+    product = np.outer(integrals, mean)
+    return np.asarray(product + product.T).ravel()
 
 
 def _normal_scores(draws: Array) -> Array:

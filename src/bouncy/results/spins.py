@@ -9,17 +9,38 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import check_real_array
-from bouncy.recorders.pairs import NoPairs
-from bouncy.results import moments
-from bouncy.results.batches import Estimate
+from bouncy.recorders.batches import Batch
 from bouncy.results.diagnostics import Rates, diagnose, disagreements, judge_trace, warnings_of
-from bouncy.results.modes import modes_of
+from bouncy.results.moments import Matrix, Quantity, as_matrix
+from bouncy.results.overlap import modes_of
 from bouncy.results.replay import Path
 from bouncy.results.run import Run
 from bouncy.results.summary import Summary, spin_summary
 
 if TYPE_CHECKING:
     import xarray
+
+Array = NDArray[np.float64]
+
+
+def _recorded(name: str) -> Quantity:
+    def quantity(batch: Batch) -> Array:
+        return batch[name]
+
+    return quantity
+
+
+# Sums over a batch: conditional means, and time integrals, of spins and of pairs.
+_MEAN, _PATH, _PAIR_MEAN, _PAIR_PATH = map(_recorded, ("mean", "path", "pair_mean", "pair_path"))
+
+
+def _spin_mean(mean: Array) -> Array:
+    return _read_only(np.clip(mean, -1.0, 1.0))
+
+
+def _read_only(array: Array) -> Array:
+    array.flags.writeable = False
+    return array
 
 
 class SpinRun(Run):
@@ -43,15 +64,13 @@ class SpinRun(Run):
     """
 
     _estimates = ("mean", "path_mean", "pair_mean", "path_pair_mean")
-    _computed = ("magnetisation", "_mean", "_path_mean", "_pair_mean", "_path_pair_mean")
-
     _dtype = np.int8
 
     @cached_property
     def draws(self) -> NDArray[np.int8]:
-        if self._growth.keep != "path":
+        if self._data.setup.keep != "path":
             return super().draws
-        ends = np.arange(1, self._growth.drawn + 1) * self.sweeps_per_draw
+        ends = np.arange(1, self.draws_per_chain + 1) * self.sweeps_per_draw
         return np.stack([path.after_sweeps(ends) for path in self._paths()]) if len(ends) else super().draws
 
     @cached_property
@@ -62,77 +81,72 @@ class SpinRun(Run):
         return {"energy": self.log_prob, "magnetisation": self.magnetisation}
 
     def _disagreement(self) -> NDArray[np.float64]:
-        return moments.disagreement(self._sums)
+        return self._sums.disagreement(_PATH)
 
     @cached_property
-    def _mean(self) -> Estimate:
-        return moments.spin_means(self._sums)
+    def mean(self) -> NDArray[np.float64]:
+        return _spin_mean(self._data.sums().mean(_MEAN, 1.0))
 
     @cached_property
-    def _path_mean(self) -> Estimate:
-        return moments.spin_path_means(self._sums)
+    def mean_se(self) -> NDArray[np.float64]:
+        return _read_only(self._sums.error(_MEAN, 1.0))
 
     @cached_property
-    def _pair_mean(self) -> tuple[moments.Matrix, moments.Matrix]:
+    def path_mean(self) -> NDArray[np.float64]:
+        return _spin_mean(self._data.sums().mean(_PATH, self._data.sweep_time))
+
+    @cached_property
+    def path_mean_se(self) -> NDArray[np.float64]:
+        return _read_only(self._sums.error(_PATH, self._data.sweep_time))
+
+    @cached_property
+    def pair_mean(self) -> Matrix:
+        return self._pair_means(_PAIR_MEAN, 1.0)
+
+    @cached_property
+    def pair_mean_se(self) -> Matrix:
+        return self._pair_errors(_PAIR_MEAN, 1.0)
+
+    @cached_property
+    def path_pair_mean(self) -> Matrix:
+        return self._pair_means(_PAIR_PATH, self._data.sweep_time)
+
+    @cached_property
+    def path_pair_mean_se(self) -> Matrix:
+        return self._pair_errors(_PAIR_PATH, self._data.sweep_time)
+
+    def _pair_means(self, quantity: Quantity, weight: float) -> Matrix:
         self._require_pairs()
-        return moments.pair_means(self._sums)
+        return as_matrix(np.clip(self._data.sums().mean(quantity, weight), -1.0, 1.0), self._data.constants, 1.0)
 
-    @cached_property
-    def _path_pair_mean(self) -> tuple[moments.Matrix, moments.Matrix]:
+    def _pair_errors(self, quantity: Quantity, weight: float) -> Matrix:
         self._require_pairs()
-        return moments.pair_path_means(self._sums)
+        return as_matrix(self._sums.error(quantity, weight), self._data.constants, 0.0)
 
     def _require_pairs(self) -> None:
-        if isinstance(self._chains[0].recorder.pairs, NoPairs):
+        if self._data.setup.pairs == "none":
             raise AttributeError(
                 f"pair means were not recorded (d = {self.target.d}); sample again with pairs='all', which costs O(d) "
                 "per flip and a few d x d matrices, or with pairs='edges' for the pairs that interact"
             )
 
-    @property
-    def path_mean(self) -> NDArray[np.float64]:
-        return self._path_mean.mean
-
-    @property
-    def path_mean_se(self) -> NDArray[np.float64]:
-        return self._path_mean.standard_error
-
-    @property
-    def pair_mean(self) -> moments.Matrix:
-        return self._pair_mean[0]
-
-    @property
-    def pair_mean_se(self) -> moments.Matrix:
-        return self._pair_mean[1]
-
-    @property
-    def path_pair_mean(self) -> moments.Matrix:
-        return self._path_pair_mean[0]
-
-    @property
-    def path_pair_mean_se(self) -> moments.Matrix:
-        return self._path_pair_mean[1]
-
     # The path itself
 
     def _paths(self) -> list[Path]:
         """Return the path of each chain."""
-        growth = self._growth
-        if growth.keep != "path":
+        if self._data.setup.keep != "path":
             raise AttributeError("the path was not kept; sample again with keep='path'")
-        if not growth.start:  # interrupted in its warm-up
-            return []
-        counts = growth.rows.array("flip_count")
-        rows = growth.rows.columns
-        return [
-            Path(start, rows[f"flip_site.{k}"].array()[0], rows[f"flip_time.{k}"].array()[0], counts[k])
-            for k, start in enumerate(growth.start)
+        records = self._data.records
+        rows = records.rows
+        return [  # none if the run was interrupted in its warm-up
+            Path(start, rows.array(f"flip_site.{k}")[0], rows.array(f"flip_time.{k}")[0], rows.array("flip_count")[k])
+            for k, start in enumerate(records.start)
         ]
 
     @property
     def flips(self) -> tuple[NDArray[Any], ...]:
         """All flips of each chain, with `keep="path"`: structured arrays with fields `time` and `site`."""
-        return tuple(path.flips(self._chains[0].sweep_time) for path in self._paths())
+        return tuple(path.flips(self._data.sweep_time) for path in self._paths())
 
     @property
     def start(self) -> NDArray[np.int8]:
@@ -142,7 +156,7 @@ class SpinRun(Run):
     @property
     def duration(self) -> float:
         """Length of the recorded path of each chain."""
-        return float(self._growth.sweeps * self._chains[0].sweep_time)
+        return float(self._data.recorded * self._data.sweep_time)
 
     def replay(self, times: ArrayLike) -> NDArray[np.int8]:
         """Return the spins of all chains at some times of the recorded path, (chain, time, d); needs `keep="path"`.
@@ -164,13 +178,13 @@ class SpinRun(Run):
             raise ValueError(
                 f"times must be between 0 and {self.duration:g}, the duration of the run, got {times!r:.60}"
             )
-        return np.stack([path.at(wanted, self._chains[0].sweep_time) for path in self._paths()])
+        return np.stack([path.at(wanted, self._data.sweep_time) for path in self._paths()])
 
     def _diagnose(self) -> dict[str, Any]:
         d, clock = self.target.d, self.sampler.clock
-        slow = clock.slow_variance(d, self.sampler.refreshment * self._sums.sweeps)
+        slow = clock.slow_variance(d, self.sampler.refreshment * self._data.recorded)
         rates = Rates(clock.hit_rate(d), clock.bounce_rate(d), slow)
-        report = diagnose(self, self._sums, rates, self._scalars(), lambda draws: draws, self.flips_per_site == 0)
+        report = diagnose(self, rates, self._scalars(), lambda draws: draws, self.flips_per_site == 0)
         report["ess"]["abs_magnetisation"], report["rhat"]["abs_magnetisation"] = judge_trace(abs(self.magnetisation))
         modes = modes_of(self.draws)
         report["overlap"] = None if modes is None else {"within": modes.within, "between": modes.between}

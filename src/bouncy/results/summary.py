@@ -164,17 +164,12 @@ def head_lines(run: Run, what: str, events: int) -> list[str]:
     """Return what a summary begins with: what was run, for how long, and how many events of a kind per second."""
     seconds = run.diagnostics["sampling_seconds"]
     rate = events / seconds if seconds > 0 else 0.0
-    size = f"{counted(len(run._chains), 'chains')} x {counted(draws_per_chain(run), 'draws')}"
+    size = f"{counted(run.chains, 'chains')} x {counted(run.draws_per_chain, 'draws')}"
     return [
         f"{run.sampler.name} on {run.target!r}",
         f"{size}, {counted(run.sweeps_per_draw, 'sweeps')} apart, after {counted(run.warmup, 'sweeps')} of warm-up; "
         f"{seconds:.2f} s CPU, {rate / 1e6:.1f} million {what} per second",
     ]
-
-
-def draws_per_chain(run: Run) -> int:
-    """Return the number of draws, of which not all need to have been kept."""
-    return run._sums.sweeps // run.sweeps_per_draw
 
 
 def diagnostics_lines(run: Run, events: str, rates: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish that is granted at the next good moment, and not as an exception in the middle of something."""
+"""Defer Ctrl-C to a safe point."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 
 class Interrupts:
-    """Notes an interrupt while the block lasts; a second one is raised as always.
+    """Notes a Ctrl-C while the block lasts; a second one is raised as always.
 
-    Only where Python would raise `KeyboardInterrupt`: in the main thread, unless someone else handles the signal.
+    Only where Python would raise `KeyboardInterrupt`: in the main thread, with the default signal handler.
 
     Attributes
     ----------
@@ -28,14 +28,18 @@ class Interrupts:
             threading.current_thread() is threading.main_thread()
             and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         ):
-            self._before = signal.signal(signal.SIGINT, self._note)
+            self._before = signal.signal(signal.SIGINT, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.note()
+
+    def note(self) -> None:
+        """Note an interrupt, or raise the second one."""
         if self.seen:
             raise KeyboardInterrupt
         self.seen = True

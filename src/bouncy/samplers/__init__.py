@@ -26,7 +26,7 @@ def names(kind: type[Sampler] = SpinSampler) -> list[str]:
 
 def as_sampler(target: Any, asked: str | Sampler | None = None) -> Any:
     """Return the sampler for a target: its default, the one with a name, or the given one if it accepts the target."""
-    target = getattr(target, "first", target)  # the block of a `bouncy.Within`
+    target = target.sampled
     known = {entry.name: entry.sampler for entry in registry() if entry.sampler.accepts(target)}
     if asked is None:
         return next(known[name] for name in DEFAULTS if name in known)

@@ -8,6 +8,7 @@ ask for by name; everything else (messages, the command line, plots, tests) read
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,8 @@ from bouncy._samplable import Samplable
 from bouncy.clocks.contract import Clock
 from bouncy.clocks.gaussian import GAUSSIAN
 from bouncy.targets.contract import Target
+from bouncy.workers.contract import Plan, Worker
+from bouncy.workers.spins import SpinWorker
 
 if TYPE_CHECKING:
     from bouncy.piecewise.contract import PiecewiseTarget
@@ -58,6 +61,15 @@ class Sampler(ABC):
     def warmup_sweeps(self, target: Samplable[Any], draws: int) -> int:
         """Return the default length of the warm-up before a number of draws."""
 
+    @abstractmethod
+    def workers(
+        self, target: Any, plan: Plan, seeds: Sequence[np.random.SeedSequence], starts: Sequence[Any]
+    ) -> list[Worker]:
+        """Return workers that carry as many chains as there are seeds.
+
+        `starts` holds a state, (d,), for each chain, or None for a state of the target's choice.
+        """
+
     def remarks(self, hits: int, flips: int) -> list[str]:
         """Return warnings about a run with these numbers of wall hits (attempted flips) and crossings (flips)."""
         return []
@@ -82,6 +94,12 @@ class SpinSampler(Sampler):
 
     def accepts(self, target: Samplable[Any]) -> bool:
         return isinstance(target, Target)
+
+    def workers(
+        self, target: Any, plan: Plan, seeds: Sequence[np.random.SeedSequence], starts: Sequence[Any]
+    ) -> list[Worker]:
+        each = enumerate(zip(seeds, starts, strict=True))
+        return [SpinWorker(target, self, plan, seed, start, k) for k, (seed, start) in each]
 
     def sweep_time(self, d: int) -> float:
         """Return the time between two recordings of the conditional means, about d hits."""
@@ -112,6 +130,14 @@ class PathSampler(Sampler):
         from bouncy.piecewise.contract import PiecewiseTarget  # bouncy.piecewise imports its samplers, and they this
 
         return isinstance(target, PiecewiseTarget)
+
+    def workers(
+        self, target: Any, plan: Plan, seeds: Sequence[np.random.SeedSequence], starts: Sequence[Any]
+    ) -> list[Worker]:
+        from bouncy.workers.paths import PathWorker  # which imports bouncy.piecewise, as above
+
+        each = enumerate(zip(seeds, starts, strict=True))
+        return [PathWorker(target, self, plan, seed, start, k) for k, (seed, start) in each]
 
     def sweep_time(self, d: int) -> float:
         """Return the time in which a particle on N(0, I) is expected to cross d medians, about pi sqrt(d)."""

@@ -69,7 +69,7 @@ def write_archive(file: BinaryIO, header: dict[str, Any], arrays: Mapping[str, N
     """
     if "arrays" in header:
         raise ValueError("header must not have an entry 'arrays', which archives use themselves")
-    specs = {name: _describe(name, array) for name, array in arrays.items()}
+    specs = specify(arrays)
     text = json.dumps({**header, "arrays": specs}).encode("ascii")
     with zipfile.ZipFile(file, "w") as archive:
         archive.comment = _digest(text).encode("ascii")
@@ -79,6 +79,17 @@ def write_archive(file: BinaryIO, header: dict[str, Any], arrays: Mapping[str, N
             with new_member(archive, f"{name}.npy") as stream:
                 stream.write(_npy_prefix(specs[name]))
                 stream.write(_raw(_plain(array)))
+
+
+def specify(arrays: Mapping[str, NDArray[Any]]) -> dict[str, _Spec]:
+    """Return dtype, shape and digest of each array, as a header lists them."""
+    return {name: _describe(name, array) for name, array in arrays.items()}
+
+
+def check_array(name: str, spec: _Spec, array: NDArray[Any]) -> None:
+    """Raise `ArchiveError` unless an array has the digest that a header lists."""
+    if _digest(_raw(_plain(array))) != spec.digest:
+        raise ArchiveError(f"the array {name!r} does not have the digest in the header")
 
 
 def read_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -176,7 +187,7 @@ def _read_header(file: BufferedReader, size: int) -> tuple[dict[str, Any], dict[
     specs = header.pop("arrays", None)
     if not isinstance(specs, dict):
         raise ValueError("is not an archive of bouncy: its header does not list arrays")
-    return header, {name: _check_spec(name, entry) for name, entry in specs.items()}
+    return header, {name: check_spec(name, entry) for name, entry in specs.items()}
 
 
 def _read_comment(file: BufferedReader, size: int) -> str:
@@ -205,7 +216,8 @@ def _parse(text: bytes) -> dict[str, Any]:
     return header
 
 
-def _check_spec(name: str, entry: Any) -> _Spec:
+def check_spec(name: str, entry: Any) -> _Spec:
+    """Return an entry of a header for one array; raise `ValueError` where it cannot be one."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"names an array {name!r:.60}, which is not made of ASCII letters, digits and _ . / -")
     if not isinstance(entry, list) or len(entry) != len(_Spec._fields):

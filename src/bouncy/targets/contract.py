@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import kernel
 from bouncy._dispatch import generic
+from bouncy._fingerprint import PROBES, described, fixed_spins, probe_generator
 from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative, check_spins
 
@@ -29,6 +30,8 @@ else:
     _Base = Samplable
 
 # Spins shown in an error; all of them are in its attribute `state`.
+# Starts of a target among the states that its fingerprint looks at.
+_STARTS = 4
 _SHOWN = 64
 
 
@@ -87,6 +90,7 @@ class Target(_Base, ABC):
         What the sites are called, in their order; 0, 1, ..., d - 1 where nobody said.
     """
 
+    kind = "spins"
     _parent: tuple[Target, NDArray[np.intp], NDArray[np.int8]] | None = None
 
     @abstractmethod
@@ -115,6 +119,17 @@ class Target(_Base, ABC):
         """Return spins for a chain to start from, shape (d,): uniformly random ones, unless a target knows better."""
         bits = generator.integers(0, 2, self.d, dtype=np.int8)
         return (2 * bits - 1).astype(np.int8)
+
+    def check_states(self, name: str, states: ArrayLike) -> NDArray[np.int8]:
+        """Return spins of shape (..., d), or raise."""
+        return check_spins(states, self.d, name)
+
+    def description(self) -> dict[str, Any]:
+        """Return class, size, labels and log p at sixteen states: fixed ones, and starts of the target."""
+        # Where some states are impossible, random ones say little.
+        generator = probe_generator()
+        starts = [self.start(generator) for _ in range(_STARTS)]
+        return described(self, np.concatenate([fixed_spins(PROBES - _STARTS, self.d), np.array(starts, np.int8)]))
 
     # Conditioning and temperature
 

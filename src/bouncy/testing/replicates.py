@@ -21,11 +21,11 @@ from bouncy.clocks.contract import Clock, position, restart
 from bouncy.enumeration import exact, states
 from bouncy.recorders.pairs import AllPairs, EdgePairs, NoPairs, Pairs, all_pairs, edge_pairs, no_pairs
 from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN, SINCE_DRAW, close_batch, new_recorder
-from bouncy.run.kernel import advance
 from bouncy.samplers.contract import SpinSampler
 from bouncy.targets.contract import Target, raise_failure, resync
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.contract import renew
+from bouncy.workers.kernel import advance
 
 PairSet = Literal["none", "edges", "all"]
 

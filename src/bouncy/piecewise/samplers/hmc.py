@@ -135,7 +135,7 @@ NAMED = (
 )
 
 
-@part("y", "row", "x", "v", "rng")
+@part("y", "row", "x", "v", "rng", bounds={"v": None})
 class Trajectory(NamedTuple):
     """State of the particle. Between walls x cos t + v sin t is its deviation from the mean, after a time t."""
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from bouncy._fingerprint import rounded
 from bouncy._samplable import RunType, Samplable
 from bouncy._validation import check_count, check_real_array
-from bouncy.recorders.recorder import DRAWN
-from bouncy.run.contract import AnyChain, Rows, check_like
+from bouncy.recorders.batches import Batch
+from bouncy.workers.contract import Keep, Plan, Rows, Slice, State, Worker, check_like, joined
 
 # How rows of parameters are told from others.
 PARAMETER = "parameter."
@@ -82,7 +83,7 @@ class Within(Samplable[RunType]):
             raise ValueError(f"initial has no value for {', '.join(sorted(missing))}, which updates change")
         self.sweeps = check_count("sweeps", sweeps)
         self.first = self.target_of(self.initial)
-        self.d, self._labels = self.first.d, self.first._labels
+        self.d, self._labels, self.kind = self.first.d, self.first._labels, self.first.kind  # type: ignore[misc]
 
     def target_of(self, values: Mapping[str, NDArray[Any]]) -> Any:
         """Return the target of the block given values of the parameters."""
@@ -91,83 +92,95 @@ class Within(Samplable[RunType]):
             raise TypeError(f"build must return a bouncy target, got {type(target).__name__}")
         return target
 
+    @property
+    def sampled(self) -> Any:
+        return self.first
+
+    def check_states(self, name: str, states: ArrayLike) -> NDArray[Any]:
+        found: NDArray[Any] = self.first.check_states(name, states)
+        return found
+
+    def description(self) -> dict[str, Any]:
+        """Return the description of the first target, with names and initial values of the parameters."""
+        values = {name: rounded(value.ravel()) for name, value in self.initial.items()}
+        return {"within": self.first.description(), "parameters": values, "sweeps": self.sweeps}
+
+    def workers(
+        self, sampler: Any, plan: Plan, seeds: Sequence[np.random.SeedSequence], starts: Sequence[Any]
+    ) -> list[Worker]:
+        children = [seed.spawn(2) for seed in seeds]
+        blocks = self.first.workers(sampler, plan, [seed for seed, _ in children], starts)
+        return [BlockWorker(self, block, seed) for block, (_, seed) in zip(blocks, children, strict=True)]
+
     def __repr__(self) -> str:
         return f"{self.first!r} within {', '.join(self.updates)}"
 
 
-class BlockChain(AnyChain):
-    """A chain of a scheme: a chain on the block, and the parameters.
+class BlockWorker(Worker):
+    """A worker that moves one block of a scheme, and draws the parameters in turn with it.
 
     Parameters
     ----------
     scheme : Within
         What is updated, and how.
-    block : AnyChain
-        The chain that moves x.
+    block : Worker
+        The worker that moves x, of one chain.
     seed : SeedSequence
         Source of the randomness of the updates.
     """
 
     def __init__(self, scheme: Within[Any], block: Any, seed: np.random.SeedSequence) -> None:
-        super().__init__(block.number)
-        self._scheme = scheme
-        self._block = block
+        super().__init__(block.first, block.plan, block.sweep_time)
+        self._scheme, self._block = scheme, block
         self._values = {name: value.copy() for name, value in scheme.initial.items()}
         self._generator = np.random.Generator(np.random.PCG64(seed))
-        self._traces: dict[str, NDArray[Any]] = {}
-        self.sweep_time, self.mean_per_sweep = block.sweep_time, block.mean_per_sweep
+        self.mean_per_sweep = block.mean_per_sweep
 
     @property
-    def recorder(self) -> Any:
-        return self._block.recorder
+    def x(self) -> NDArray[Any]:
+        found: NDArray[Any] = self._block.x
+        return found
 
-    @recorder.setter
-    def recorder(self, recorder: Any) -> None:
-        self._block.recorder = recorder
+    def compile(self, what: str = "nothing") -> None:
+        self._block.compile(what)
 
-    @property
-    def keeps(self) -> str:
-        return str(self._block.keeps)
-
-    @keeps.setter
-    def keeps(self, keeps: str) -> None:
-        if "_block" in self.__dict__:  # it is not there yet while the base class sets its default
-            self._block.keeps = keeps
-
-    def __getattr__(self, name: str) -> Any:
-        """Have everything else of the chain on the block."""
-        if name == "_block":  # not there yet, while a copy is made
-            raise AttributeError(name)
-        return getattr(self._block, name)
-
-    def compile(self) -> None:
-        self._block.compile()
-
-    def advance(self, sweeps: int) -> None:
-        before, every = time.thread_time(), self._scheme.sweeps
-        end = self._block.sweeps + sweeps
-        while self._block.sweeps < end:
-            drawn = int(self.recorder.tally[DRAWN])
-            self._block.advance(min(every - self._block.sweeps % every, end - self._block.sweeps))
-            for name, trace in self._traces.items():
-                trace[drawn : self.recorder.tally[DRAWN]] = self._values[name]
-            if self._block.sweeps % every == 0:
+    def advance(self, sweeps: int, keep: Keep = Keep()) -> Slice:  # noqa: B008
+        """Run for some sweeps, with updates of the parameters between them, and return what was recorded."""
+        cpu, clock, every = time.thread_time(), time.perf_counter(), self._scheme.sweeps
+        slices, end = [], self.sweeps + sweeps
+        while self.sweeps < end:
+            found = self._block.advance(min(every - self.sweeps % every, end - self.sweeps), keep)
+            self.sweeps = self._block.sweeps
+            slices.append(found._replace(rows=[found.rows[0] | self._parameter_rows(keep, found.rows[0])]))
+            if self.sweeps % every == 0:
                 self._update()
-        self.timed(before, sweeps)
+        cpu = time.thread_time() - cpu
+        self.cpu_seconds += cpu
+        return joined(slices)._replace(cpu_seconds=cpu, seconds=time.perf_counter() - clock)
+
+    def _parameter_rows(self, keep: Keep, rows: Rows) -> Rows:
+        """Return the present parameters, once for each of some draws."""
+        if keep.what == "nothing":
+            return {}
+        draws = len(rows["log_prob"])
+        values = {PARAMETER + name: self._values[name] for name in self._scheme.updates}
+        return {name: np.broadcast_to(value, (draws, *value.shape)) for name, value in values.items()}
 
     def _update(self) -> None:
         """Draw the parameters, and have the block go on given the new ones."""
         for name, update in self._scheme.updates.items():
             present = MappingProxyType({key: _plain(value) for key, value in self._values.items()})
             try:
-                value = check_real_array(f"what updates[{name!r}] returned", update(self.x, present, self._generator))
+                value = check_real_array(
+                    f"what updates[{name!r}] returned", update(self.x[0], present, self._generator)
+                )
                 if value.shape != self._values[name].shape:
                     raise ValueError(
                         f"updates[{name!r}] returned an array of shape {value.shape}; expected "
                         f"{self._values[name].shape}, as of its initial value"
                     )
             except Exception as error:
-                error.add_note(f"This was the update of {name!r} in chain {self.number}.")
+                error.add_note(f"This was the update of {name!r} in chain {self.first}.")
                 raise
             self._values[name] = value
         self._block.retarget(self._scheme.target_of(self._values))
@@ -175,38 +188,45 @@ class BlockChain(AnyChain):
     def stop(self) -> None:
         self._block.stop()
 
-    def write_open_batch(self) -> None:
-        self._block.write_open_batch()
+    def empty_rows(self, what: str) -> Rows:
+        rows: Rows = self._block.empty_rows(what)
+        return rows | self._parameter_rows(Keep(what), rows)
 
-    def new_rows(self, draws: int) -> Rows:
-        if self.keeps == "nothing":
-            return {}
-        rows = {PARAMETER + name: np.empty((draws, *self._values[name].shape)) for name in self._scheme.updates}
-        block: Rows = self._block.new_rows(draws)
-        return block | rows
+    def open_sums(self) -> list[Batch]:
+        sums: list[Batch] = self._block.open_sums()
+        return sums
 
-    def _hand_out(self, rows: Rows) -> None:
-        super()._hand_out(rows)
-        self._traces = {name: rows[PARAMETER + name] for name in self._scheme.updates if rows}
+    def totals(self) -> list[dict[str, NDArray[Any]]]:
+        totals: list[dict[str, NDArray[Any]]] = self._block.totals()
+        return totals
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = self._block.arrays()
-        return arrays
+    def constants(self) -> dict[str, NDArray[Any]]:
+        constants: dict[str, NDArray[Any]] = self._block.constants()
+        return constants
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        own = {f"value.{name}": value.copy() for name, value in self._values.items()}
+    @classmethod
+    def record_anew(cls, workers: Sequence[Self]) -> None:
+        blocks = [worker._block for worker in workers]
+        type(blocks[0]).record_anew(blocks)
+        for worker in workers:
+            worker.begun = worker.sweeps
+
+    def state(self) -> State:
+        own = {f"value.{k}": value.copy() for k, value in enumerate(self._values.values())}
         block = {f"block.{name}": array for name, array in self._block.state().items()}
-        times = {"sweeps": np.array(self.sweeps), "cpu_seconds": np.array(self.cpu_seconds)}
-        return own | block | times | {"generator": _to_words(self._generator)}
+        return own | block | {"cpu_seconds": np.array(self.cpu_seconds), "generator": _to_words(self._generator)}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         check_like(state, self.state())
-        self._values = {name: state[f"value.{name}"].copy() for name in self._values}
+        values = {name: state[f"value.{k}"].copy() for k, name in enumerate(self._values)}
+        if not all(np.isfinite(value).all() for value in values.values()):
+            raise ValueError("the parameters in the state of a worker must be finite")
+        self._values, self.cpu_seconds = values, float(state["cpu_seconds"])
         _from_words(self._generator, state["generator"])
-        self.sweeps, self.cpu_seconds = int(state["sweeps"]), float(state["cpu_seconds"])
         # The target first: it must not move what is then put back.
         self._block.retarget(self._scheme.target_of(self._values))
         self._block.restore({name: state[f"block.{name}"] for name in self._block.state()})
+        self.sweeps, self.begun = self._block.sweeps, self._block.begun
 
 
 def _to_words(generator: np.random.Generator) -> NDArray[np.uint64]:

@@ -1,37 +1,39 @@
 """Checkpoints: a run on disk that can go on where it was, byte for byte, whatever happened to its process.
 
-A checkpoint is a folder. `state-0` and `state-1` are its last two generations: the states of all chains and how far the
-run is, each in one file that is replaced as a whole. The draws are in files to which rows are only ever added
-(`*.rows`); a generation knows how many of them belong to it. So a process that dies, or a disk that is full, leaves at
-least one generation that is whole.
+A checkpoint is a folder. `state-0.npz` and `state-1.npz` are its last two generations, each a saved run that is
+replaced as a whole. The draws are in files to which rows are only ever added (`*.rows`); a generation knows how many of
+them belong to it. So a process that dies, or a disk that is full, leaves at least one generation that is whole.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import time
 import warnings
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from numpy.typing import NDArray
 
-from bouncy.run.container import packed, synced, unpacked
-from bouncy.run.rows import InFile, Rows
+from bouncy.results.data import Place
+from bouncy.results.run import Run
+from bouncy.storage.archive import read_archive, write_archive
 from bouncy.storage.atomic import atomic_file, sync_directory
+from bouncy.storage.rows import InFile, Rows
+from bouncy.storage.run_file import WrongRunError, pack, problem, unpack
 
 Arrays = dict[str, NDArray[Any]]
-Result = TypeVar("Result")
 
-FORMAT = 1
-_STATES = ("state-0", "state-1")
+_STATES = ("state-0.npz", "state-1.npz")
+_OLD_STATES = ("state-0", "state-1")  # of version 0.1
 _LOCK = "lock"
-# What a file that is damaged, or made to do harm, may have fail.
-_WHAT_IS_WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, TypeError, ValueError)
+# Exceptions that a damaged file can raise.
+_DAMAGE = (KeyError, MemoryError, OSError, ValueError)
 
 
 class CheckpointError(RuntimeError):
@@ -55,8 +57,7 @@ class CheckpointWarning(UserWarning):
 class Checkpoint:
     """A folder that a run is written to every now and then, while it goes on.
 
-    No other run can write to it from the moment that this object is made, or that a run is extended, until the run
-    stops.
+    No other run can write to it until this object is closed.
 
     Parameters
     ----------
@@ -72,10 +73,9 @@ class Checkpoint:
         self.folder, self.every = folder.absolute(), every
         if not new:
             _check_present(folder)
-        self._state = ""  # the file of the last generation
-        self._generation = 0
+        self.generation = 0
+        self._state = ""  # file of the last generation
         self._files: list[Path] = []  # its rows
-        self._left: list[Any] | None = None  # what was in the folder when we let others use it
         self._lock: Callable[[], object] | None = None
         self._writer: ThreadPoolExecutor | None = None
         self._job: Future[None] | None = None
@@ -102,54 +102,67 @@ class Checkpoint:
             raise CheckpointError(folder, f"the folder cannot be made: {error.strerror}") from error
         return cls(folder, every, new=True)
 
-    def _take(self) -> None:
-        """Have the folder for ourselves, unless we have it already."""
-        if self._lock is not None:
-            return
-        self._lock = weakref.finalize(self, _unlock, _locked(self.folder))
-        if self._left not in (None, _stamps(self.folder)):
-            self.close()
+    @classmethod
+    def reopen(cls, place: Place) -> Checkpoint:
+        """Go on with a checkpoint, if its last generation is still the one that is known."""
+        checkpoint = cls(place.folder, place.every)
+        try:
+            run, state = read_checkpoint(place.folder)
+        except BaseException:
+            checkpoint.close()
+            raise
+        found = run._data.checkpoint
+        assert found is not None
+        if found.generation != place.generation:
+            checkpoint.close()
             raise CheckpointError(
-                self.folder,
-                "another run has gone on with this checkpoint. Go on with that by bouncy.resume(path, target), or "
-                "extend a copy.copy of this run, which is not written to it",
+                place.folder,
+                "another run has gone on with this checkpoint. Go on with that by bouncy.resume(path, target), or save "
+                "this run to a file and extend the one that bouncy.Run.load returns",
             )
-        for file in self.folder.glob("state-?.*.part"):  # of a process that was killed
+        checkpoint.follow(run, state)
+        return checkpoint
+
+    def _take(self) -> None:
+        """Lock the folder against other runs."""
+        self._lock = weakref.finalize(self, _unlock, _locked(self.folder))
+        for file in self.folder.glob("state-?.npz.*.part"):  # of a process that was killed
             with contextlib.suppress(OSError):
                 file.unlink()
 
-    def follow(self, state: str, generation: int, rows: Rows) -> None:
-        """Go on after the generation in a file, which has these rows and stays until the one after the next."""
-        self._state, self._generation = state, generation
-        self._files = [column.path for column in rows.columns.values() if isinstance(column, InFile)]
+    def follow(self, run: Run, state: str) -> None:
+        """Go on after a generation, given its run and its file, which stays until the one after the next."""
+        data = run._data
+        assert data.checkpoint is not None
+        self._state, self.generation = state, data.checkpoint.generation
+        self._files = [column.path for column in data.records.rows.columns.values() if isinstance(column, InFile)]
 
     @property
     def due(self) -> bool:
         """Whether it is time to write."""
         return time.perf_counter() - self._last >= self.every and (self._job is None or self._job.done())
 
-    def write(self, header: dict[str, Any], arrays: Arrays, rows: Rows) -> None:
-        """Begin to write a generation, of arrays that nobody changes any more; a failure is told as a warning.
+    def write(self, result: Callable[[], Run], rows: Rows) -> None:
+        """Begin to write a generation, given a function that returns the run, and its rows; a failure is a warning.
 
-        The states are written by a thread of its own, while the chains go on. Only the first generation is waited for:
-        there is something to go on from before there is anything to lose.
+        It is written by a thread of its own, while the chains go on. Only the first generation is waited for: there is
+        something to go on from before there is anything to lose.
         """
         self._finish()
-        self._take()
         self._last = time.perf_counter()
-        columns = {label: column for label, column in rows.columns.items() if isinstance(column, InFile)}
+        columns = [column for column in rows.columns.values() if isinstance(column, InFile)]
         try:
-            for column in columns.values():
+            for column in columns:
                 column.flush()
         except OSError as error:
             self._warn(error)
             return
-        table = {label: [column.written, column.checksum] for label, column in columns.items()}
-        header = {**header, "format": FORMAT, "generation": self._generation + 1, "rows": table}
+        header, arrays = pack(result())
+        header["generation"] = self.generation + 1
         self._writer = self._writer or ThreadPoolExecutor(1)
-        files = [column.path for column in columns.values()]
-        filled = [column.path for column in columns.values() if column.written]
-        # Looked for now: the chains go on, and may begin new files before this is written.
+        files = [column.path for column in columns]
+        filled = [column.path for column in columns if column.written]
+        # Listed now: the chains go on, and may begin new files before this is written.
         stale = set(self.folder.glob("*.rows")) - {*files, *self._files}
         self._job = self._writer.submit(self._write, header, arrays, files, filled, stale)
         if not self._state:
@@ -160,15 +173,15 @@ class Checkpoint:
     ) -> None:
         """Write a generation with rows in these files, of which some are filled, and remove stale ones."""
         for file in filled:
-            synced(file)
+            with open(file, "r+b") as rows:
+                os.fsync(rows.fileno())
         state = _STATES[self._state == _STATES[0]]  # never the file of the last generation
         with atomic_file(str(self.folder / state), overwrite=True) as out:
-            for part in packed(header, arrays):
-                out.write(part)
+            write_archive(out, header, arrays)
         for file in stale:
             with contextlib.suppress(OSError):
                 file.unlink()
-        self._state, self._generation, self._files = state, header["generation"], files
+        self._state, self.generation, self._files = state, header["generation"], files
 
     def _finish(self) -> None:
         """Wait until what was begun is on disk."""
@@ -190,54 +203,55 @@ class Checkpoint:
             stacklevel=2,
         )
 
-    def wait(self) -> None:
-        """Wait until everything is written, and let others use the folder until the next writing."""
+    def close(self) -> None:
+        """Wait until everything is written, and let other runs use the folder."""
         try:
             self._finish()
         finally:
-            self.close()
-
-    def close(self) -> None:
-        """Let others use the folder."""
-        if self._writer is not None:
-            self._writer.shutdown()
-            self._writer = None
-        if self._lock is not None:
-            self._left = _stamps(self.folder)
-            self._lock()
-            self._lock = None
+            if self._writer is not None:
+                self._writer.shutdown()
+                self._writer = None
+            if self._lock is not None:
+                self._lock()
+                self._lock = None
 
 
-def read(path: str | os.PathLike[str], build: Callable[[dict[str, Any], Arrays], Result]) -> Result:
-    """Return what `build` makes of the last generation that is whole.
+def read_checkpoint(
+    folder: Path,
+    target: Any = None,
+    sampler: Any = None,
+    se_of: Any = None,
+    every: float = 30.0,
+    check: Callable[[Run], object] = lambda run: None,
+) -> tuple[Run, str]:
+    """Return the run of the last generation that is whole, and its file.
 
-    A damaged one is passed over with a warning. `build` gets the header, with the name of the file as `state`, and the
-    arrays, and raises `ValueError` or the like where they are not what they should be, or `CheckpointError` where no
-    other generation would be better.
+    A damaged generation is passed over with a warning. `check` raises `ValueError` for a run that cannot go on.
     """
-    folder = Path(path)
     problems: dict[Path, BaseException] = {}
     whole = []
     for file in _check_present(folder):
         try:
-            header, arrays = unpacked(file)
-            if header["format"] != FORMAT:
-                raise ValueError(f"it is of format {header['format']!r:.20}; this version of bouncy reads {FORMAT}")
-            whole.append((int(header["generation"]), file, {**header, "state": file.name}, arrays))
-        except _WHAT_IS_WRONG as error:
+            header, arrays = read_archive(file)
+            generation = header.pop("generation")
+            if type(generation) is not int or generation < 1:
+                raise ValueError(f"its generation is {generation!r:.20}")
+            whole.append((generation, file, header, arrays))
+        except _DAMAGE as error:
             problems[file] = error
-    for _, file, header, arrays in sorted(whole, key=lambda item: -item[0]):
+    for generation, file, header, arrays in sorted(whole, key=lambda item: -item[0]):
         try:
-            result = build(header, arrays)
-        except _WHAT_IS_WRONG as error:
+            run = unpack(header, arrays, target, sampler, se_of, Place(folder, every, generation))
+            check(run)
+        except WrongRunError as error:
+            raise CheckpointError(folder, str(error)) from None
+        except _DAMAGE as error:
             problems[file] = error
             continue
-        for damaged, problem in problems.items():
-            warnings.warn(
-                f"{damaged}: {_described(problem)}. {file.name} is used instead", CheckpointWarning, stacklevel=3
-            )
-        return result
-    named = "; ".join(f"{file.name}: {_described(problem)}" for file, problem in problems.items())
+        for damaged, error in problems.items():
+            warnings.warn(f"{damaged}: {problem(error)}. {file.name} is used instead", CheckpointWarning, stacklevel=3)
+        return run, file.name
+    named = "; ".join(f"{file.name}: {problem(error)}" for file, error in problems.items())
     cause = [*problems.values()][-1]
     raise CheckpointError(folder, f"no generation of the checkpoint can be used ({named})") from cause
 
@@ -249,6 +263,8 @@ def _check_present(folder: Path) -> list[Path]:
         return found
     if not folder.is_dir():
         raise CheckpointError(folder, "there is no such folder")
+    if any(os.path.lexists(folder / name) for name in _OLD_STATES):
+        raise CheckpointError(folder, "it was written by version 0.1 of bouncy, which this version cannot read")
     if any(folder.glob("*.rows")):
         raise CheckpointError(folder, f"both states of the checkpoint ({', '.join(_STATES)}) are gone")
     raise CheckpointError(
@@ -256,12 +272,6 @@ def _check_present(folder: Path) -> list[Path]:
         "there is no checkpoint in this folder. A run that was ended before it wrote the first has lost nothing: "
         "begin it again by bouncy.sample(..., checkpoint=path)",
     )
-
-
-def _described(error: BaseException) -> str:
-    if isinstance(error, KeyError):
-        return f"{error.args[0]!r:.60} is missing"
-    return str(error) or type(error).__name__
 
 
 def _make(folder: Path) -> None:
@@ -272,35 +282,21 @@ def _make(folder: Path) -> None:
         sync_directory(str(place.parent))
 
 
-def _stamps(folder: Path) -> list[Any]:
-    """Return what changes in a folder when a generation is written."""
-    stamps: list[Any] = []
-    for name in _STATES:
-        with contextlib.suppress(OSError):
-            found = os.stat(folder / name)
-            stamps.append((name, found.st_ino, found.st_mtime_ns, found.st_size))
-    return stamps
-
-
 # Handles of the locks that this process holds.
 _held: set[int] = set()
 
 
 def _locked(folder: Path) -> int | None:
-    """Return a handle on the folder that no other process can have at the same time, where the system knows such."""
+    """Return a handle on the folder that no other process can have at the same time, None where there are no locks."""
     if not os.access(folder, os.W_OK | os.X_OK):
         raise CheckpointError(folder, "it cannot be written to" if folder.is_dir() else "there is no such folder")
-    try:
-        import fcntl
-    except ImportError:  # not on this system
-        return None
     try:
         handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         raise CheckpointError(folder, f"it cannot be written to: {error.strerror}") from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        _lock_file(handle)
+    except (BlockingIOError, PermissionError):  # the second on Windows
         os.close(handle)
         raise CheckpointError(folder, "another run is writing to it") from None
     except OSError:  # a file system without locks
@@ -308,6 +304,18 @@ def _locked(folder: Path) -> int | None:
         return None
     _held.add(handle)
     return handle
+
+
+def _lock_file(handle: int) -> None:
+    """Lock a file, or raise at once if it is locked."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _unlock(handle: int | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from bouncy._dispatch import state_arrays
 from bouncy.recorders.contract import FLIPS, HITS
 from bouncy.recorders.counter import new_counter
-from bouncy.run.kernel import BUFFER, advance, settle
-from bouncy.samplers.contract import SpinSampler
 from bouncy.targets.contract import Target, TargetError, raise_failure
+from bouncy.workers.kernel import BUFFER, advance, settle
+
+if TYPE_CHECKING:
+    from bouncy.samplers.contract import SpinSampler
 
 
 class Walker:

@@ -1,0 +1,112 @@
+"""A worker that runs one compiled loop, cut where batches end."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._dispatch import check_bounds, named_state
+from bouncy.recorders.batches import Batch, batch_length
+from bouncy.recorders.contract import FLIPS
+from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
+from bouncy.workers.contract import Keep, Rows, Slice, State, Worker, check_like
+
+
+class LoopWorker(Worker):
+    """A worker of one chain whose loop is compiled.
+
+    Attributes
+    ----------
+    recorder : NamedTuple
+        Sums over the open batch, and room for draws.
+    """
+
+    recorder: Any
+
+    @abstractmethod
+    def _run(self, sweeps: int) -> None:
+        """Run the compiled loop for some sweeps, which end at the end of a batch or before."""
+
+    @abstractmethod
+    def _parts(self) -> dict[str, Any]:
+        """Return the parts and arrays that change while the worker runs, by name."""
+
+    @abstractmethod
+    def _take_batch(self) -> Batch:
+        """Return the sums over the open batch, and begin a new one."""
+
+    def compile(self, what: str = "nothing") -> None:
+        for kept in {"nothing", what}:
+            self._new_rows(Keep(kept), 0)
+            self._run(0)
+
+    def advance(self, sweeps: int, keep: Keep = Keep()) -> Slice:  # noqa: B008
+        cpu, clock = time.thread_time(), time.perf_counter()
+        flips = -int(self.recorder.open_events[FLIPS])
+        rows = self._new_rows(keep, sweeps)
+        batches = list[Batch]()
+        end = self.sweeps + sweeps
+        while self.sweeps < end:
+            recorded = self.sweeps - self.begun
+            length = batch_length(recorded, self.plan.slots)
+            n = min(end - self.sweeps, length - recorded % length)
+            self._run(n)
+            self.sweeps += n
+            if (recorded + n) % length == 0:
+                batches.append(self._take_batch())
+                flips += int(batches[-1]["events"][FLIPS])
+        flips += int(self.recorder.open_events[FLIPS])
+        cpu = time.thread_time() - cpu
+        self.cpu_seconds += cpu
+        return Slice([self._finished_rows(rows)], [batches], [flips], keep, cpu, time.perf_counter() - clock)
+
+    def _new_rows(self, keep: Keep, sweeps: int) -> Rows:
+        """Return room for the draws of the next sweeps, and let the recorder write into it."""
+        tally, thin = self.recorder.tally, self.plan.per_draw * keep.spacing
+        tally[DRAWN], tally[SINCE_DRAW], tally[THIN] = 0, (self.sweeps - self.begun) % thin, thin
+        draws = int((tally[SINCE_DRAW] + sweeps) // thin)
+        kept = self.empty_rows(keep.what)
+        rows = {
+            name: np.empty((draws if name in kept else 0, *like.shape[1:]), like.dtype)
+            for name, like in self.empty_rows("draws").items()
+        }
+        self.recorder = self.recorder._replace(**rows)
+        return {name: array for name, array in rows.items() if name in kept}
+
+    def _finished_rows(self, rows: Rows) -> Rows:
+        """Return the rows of a slice when it is done."""
+        return rows
+
+    # State
+
+    def arrays(self) -> State:
+        """Return all arrays that change while the worker runs, by name."""
+        arrays: State = {}
+        for name, part in self._parts().items():
+            arrays |= {name: part} if isinstance(part, np.ndarray) else named_state(name, part)
+        return arrays
+
+    def state(self) -> State:
+        copies = {name: array.copy() for name, array in self.arrays().items()}
+        return copies | {
+            "sweeps": np.array([self.sweeps, self.begun]),
+            "cpu_seconds": np.array(self.cpu_seconds),
+        }
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        arrays = self.arrays()
+        check_like(state, {**arrays, "sweeps": np.zeros(2, np.int64), "cpu_seconds": np.array(0.0)})
+        for name, part in self._parts().items():
+            if not isinstance(part, np.ndarray):
+                check_bounds(state, name, part)
+        for name, array in arrays.items():
+            array[...] = state[name]
+        self.sweeps, self.begun = map(int, state["sweeps"])
+        self.cpu_seconds = float(state["cpu_seconds"])
+        if not (0 <= self.begun <= self.sweeps and 0.0 <= self.cpu_seconds < np.inf):
+            raise ValueError(f"a worker has made {self.sweeps} sweeps, recorded from {self.begun} on")

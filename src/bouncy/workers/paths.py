@@ -1,0 +1,191 @@
+"""A worker that carries one chain on a continuous or mixed target: a motion, and what is recorded of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy.piecewise.contract import PiecewiseTarget
+from bouncy.piecewise.motion import advance, prepare
+from bouncy.piecewise.potential import new_view
+from bouncy.piecewise.products import Products, all_products, no_products
+from bouncy.piecewise.recorder import PathRecorder, new_path_recorder, open_sums, take_batch
+from bouncy.recorders.batches import Batch
+from bouncy.workers.contract import Plan, Rows
+from bouncy.workers.loop import LoopWorker
+
+Array = NDArray[np.float64]
+
+# Bins of a coordinate reach beyond all that was seen, by this share of it, and over as many standard deviations.
+_BEYOND = 0.25
+_DEVIATIONS = 6.0
+# Natural lengths to each side that bins cover where nothing is known, as after fewer sweeps than this.
+_LENGTHS = 10.0
+_FEW_SWEEPS = 50
+
+
+class PathWorker(LoopWorker):
+    """One chain of a sampler on a continuous target.
+
+    Parameters
+    ----------
+    target, sampler
+        What to sample, and how.
+    plan : Plan
+        What is recorded.
+    seed : SeedSequence
+        Source of all randomness.
+    start : ndarray or None
+        Values x to start from, shape (d,); None takes those of the target.
+    first : int
+        Index of the chain.
+    """
+
+    recorder: PathRecorder
+
+    def __init__(
+        self,
+        target: PiecewiseTarget,
+        sampler: Any,
+        plan: Plan,
+        seed: np.random.SeedSequence,
+        start: Array | None,
+        first: int = 0,
+    ) -> None:
+        super().__init__(first, plan, sampler.sweep_time(target.d))
+        start_seed, sampler_seed = seed.spawn(2)
+        cells = target.potential.cells
+        if start is None:
+            y = target.start(np.random.default_rng(start_seed))
+            rows = cells.locate(y)
+        else:
+            y, rows = cells.coordinates(start)
+        self.mean_per_sweep = self.sweep_time
+        self._sampler = sampler
+        self._cells, self._scale = cells, target.scale
+        self.view = target.view()
+        self.motion = sampler.start(target, y, rows, sampler_seed)
+        self._moments = np.zeros((3, target.d))  # of closed batches
+        self._record(np.zeros(target.d), np.zeros(target.d), _new_products(target, plan.pairs))
+        prepare(self.motion, self.view)
+
+    @property
+    def x(self) -> Array:
+        rows = self.motion.row
+        values: Array = self.view.slope[rows] * self.motion.y + self.view.shift[rows]
+        return values[None]
+
+    def _record(self, low: Array, high: Array, products: Products) -> None:
+        """Begin to record, with bins from `low` to `high`, both (d,); what was recorded before is dropped."""
+        self.begun = self.sweeps
+        self.recorder = new_path_recorder(self.motion.y.size, self.view.lower.size, low, high, products)
+        self._moments[:] = 0.0
+
+    def retarget(self, target: PiecewiseTarget) -> None:
+        """Go on from the same place on a target of the same cells, whose potential has changed."""
+        cells = target.potential.cells
+        for name in ("first", "lower", "upper", "slope", "shift"):
+            if not np.array_equal(getattr(cells, name), getattr(self._cells, name)):
+                raise ValueError(
+                    f"the {name} of the target's cells has changed between two visits; expected the same cells, as the "
+                    "method `given` of a target keeps them"
+                )
+        self.view = new_view(target.potential, self._scale)
+        self.motion = self._sampler.retarget(self.motion, target)
+        prepare(self.motion, self.view)
+
+    def _run(self, sweeps: int) -> None:
+        advance(self.motion, self.view, self.recorder, self.sweep_time, sweeps)
+
+    def empty_rows(self, what: str) -> Rows:
+        if what == "nothing":
+            return {}
+        states = {"draws": np.empty((0, self.motion.y.size))} if what == "draws" else {}
+        return {"log_prob": np.empty(0), **states}
+
+    def open_sums(self) -> list[Batch]:
+        return [open_sums(self.recorder)]
+
+    def _take_batch(self) -> Batch:
+        batch = take_batch(self.recorder)
+        self._moments += _moments(batch)
+        return batch
+
+    def totals(self) -> list[dict[str, NDArray[Any]]]:
+        names = ("flips", "extremes", "low", "width")
+        return [{name: getattr(self.recorder, name).copy() for name in names}]
+
+    def constants(self) -> dict[str, NDArray[Any]]:
+        return {f"cells.{name}": getattr(self.view, name) for name in ("first", "slope", "shift")}
+
+    @classmethod
+    def record_anew(cls, workers: Sequence[Self]) -> None:
+        """Begin a recording whose bins reach beyond all that was seen since the last one began."""
+        low, high = _bins(workers)
+        for worker in workers:
+            worker.recorder.products.clear()
+            worker._record(low, high, worker.recorder.products)
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        rows, first = state.get("motion.row"), self.view.first
+        if rows is not None and not ((rows >= first[:-1]) & (rows < first[1:])).all():
+            raise ValueError("motion.row holds cells that are out of range")
+        super().restore(state)
+
+    def _parts(self) -> dict[str, Any]:
+        return {"motion": self.motion, "recorder": self.recorder, "moments": self._moments}
+
+
+def _moments(batch: Batch) -> Array:
+    """Return the time integrals of 1, x and x^2 over a batch, (3, d)."""
+    d = batch["mean"].size
+    return np.stack([np.full(d, batch["cell"].sum() / d), batch["mean"], batch["square"]])
+
+
+def _new_products(target: PiecewiseTarget, pairs: str) -> Products:
+    if pairs == "edges":
+        raise ValueError(f"pairs is 'edges', which {type(target).__name__} does not have; use 'all' or 'none'")
+    return all_products(target.d) if pairs == "all" else no_products()
+
+
+def _bins(workers: Sequence[PathWorker]) -> tuple[Array, Array]:
+    """Return the ends of the bins of each coordinate, (d,) each."""
+    view, scale = workers[0].view, workers[0]._scale
+    values = np.concatenate([worker.x for worker in workers])
+    lowest = np.minimum(np.min([w.recorder.extremes[0] for w in workers], axis=0), values.min(axis=0))
+    highest = np.maximum(np.max([w.recorder.extremes[1] for w in workers], axis=0), values.max(axis=0))
+    margin = _BEYOND * (highest - lowest)
+    if workers[0].sweeps - workers[0].begun < _FEW_SWEEPS:
+        margin = np.maximum(margin, _LENGTHS * scale)
+    # A value that is rarely different from its point mass may not have been seen far from it.
+    mixed = np.minimum.reduceat(np.abs(view.slope), view.first[:-1]) == 0.0
+    margin = np.where(mixed, np.maximum(margin, _DEVIATIONS * scale), margin)
+    margin = np.where(margin > 0.0, margin, _LENGTHS * scale)
+    low, high = lowest - margin, highest + margin
+    middle, deviation = _mean_and_deviation(workers)
+    low = np.fmin(low, middle - _DEVIATIONS * deviation)
+    high = np.fmax(high, middle + _DEVIATIONS * deviation)
+    least, most = _support(view)
+    return np.maximum(low, least), np.minimum(high, most)
+
+
+def _mean_and_deviation(workers: Sequence[PathWorker]) -> tuple[Array, Array]:
+    """Return mean and standard deviation of what was recorded, (d,) each; NaN where that is nothing."""
+    total = sum(worker._moments + _moments(worker.open_sums()[0]) for worker in workers)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean, square = total[1:] / total[0]
+        return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
+
+
+def _support(view: Any) -> tuple[Array, Array]:
+    """Return the least and the largest value that moves, of each coordinate, (d,); equal where none does."""
+    with np.errstate(invalid="ignore"):
+        ends = np.sort([view.slope * end + view.shift for end in (view.lower, view.upper)], axis=0)
+    moves = view.slope != 0.0
+    least = np.minimum.reduceat(np.where(moves, ends[0], np.inf), view.first[:-1])
+    most = np.maximum.reduceat(np.where(moves, ends[1], -np.inf), view.first[:-1])
+    still = least > most
+    return np.where(still, 0.0, least), np.where(still, 0.0, most)

@@ -1,0 +1,223 @@
+"""A worker that carries one chain of spins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy.recorders.batches import Batch
+from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
+from bouncy.recorders.recorder import new_recorder, open_sums, take_batch
+from bouncy.recorders.trail import NoTrail, Trail, new_trail, no_trail
+from bouncy.targets.contract import Target, TargetError, raise_failure, shown
+from bouncy.workers.contract import Keep, Plan, Rows
+from bouncy.workers.kernel import BUFFER, advance, settle
+from bouncy.workers.loop import LoopWorker
+
+# Random starts that are tried before a target with impossible states is said to need one that is given.
+_STARTS = 1000
+
+
+class SpinWorker(LoopWorker):
+    """One chain of a sampler on a binary target.
+
+    Parameters
+    ----------
+    target, sampler
+        What to sample, and how.
+    plan : Plan
+        What is recorded.
+    seed : SeedSequence
+        Source of all randomness.
+    start : ndarray or None
+        Spins to start from, shape (d,); None takes those of the target.
+    first : int
+        Index of the chain.
+    """
+
+    mean_per_sweep = 1.0
+
+    def __init__(
+        self,
+        target: Target,
+        sampler: Any,
+        plan: Plan,
+        seed: np.random.SeedSequence,
+        start: NDArray[np.int8] | None,
+        first: int = 0,
+    ) -> None:
+        super().__init__(first, plan, sampler.sweep_time(target.d))
+        start_seed, sampler_seed = seed.spawn(2)
+        self.view = target.view()
+        self.s = _random_start(target, self.view, start_seed) if start is None else _given_start(self.view, start)
+        self.clock, self.toll = sampler.start(target.d, sampler_seed)
+        self.recorder = new_recorder(target.d, new_pairs(target, plan.pairs))
+        self.flips_since_resync = np.zeros(1, np.int64)
+        self._times = np.empty(BUFFER)
+        self._sites = np.empty(BUFFER, np.int32)
+
+    @property
+    def x(self) -> NDArray[np.int8]:
+        return self.s[None].copy()
+
+    def retarget(self, target: Target) -> None:
+        """Go on from the same spins on another target of as many sites."""
+        if target.d != self.s.size:
+            raise ValueError(
+                f"the target has changed from {self.s.size} sites to {target.d}; expected as many as before"
+            )
+        self.view = target.view()
+        _settle_at(self.view, self.s)
+        self.flips_since_resync[:] = 0
+
+    def _run(self, sweeps: int) -> None:
+        """Run the loop. A target that fails stops the worker for good, and its error is raised."""
+        while True:
+            left = advance(
+                self.clock, self.toll, self.view, self.recorder, self.s, self.flips_since_resync,
+                self._times, self._sites, self.sweep_time, sweeps,
+            )  # fmt: skip
+            if not left:
+                return
+            self._raise_failure()
+            self._empty_trail()
+            sweeps = left
+
+    def _raise_failure(self) -> None:
+        try:
+            raise_failure(self.view)
+        except TargetError as error:
+            error.chain = self.first
+            raise
+
+    def stop(self) -> None:
+        if hasattr(self.view, "stop"):
+            self.view.stop()
+
+    # What is recorded
+
+    def empty_rows(self, what: str) -> Rows:
+        if what == "nothing":
+            return {}
+        rows: Rows = {"log_prob": np.empty(0), "magnetisation": np.empty(0)}
+        if what == "draws":
+            rows["draws"] = np.empty((0, self.s.size), np.int8)
+        if what == "path":
+            rows |= {"flip_site": np.empty(0, np.int32), "flip_time": np.empty(0), "flip_count": np.empty(0, np.int32)}
+        return rows
+
+    def _new_rows(self, keep: Keep, sweeps: int) -> Rows:
+        self._flips: list[Rows] = []
+        trail = new_trail(self.s.size, sweeps) if keep.what == "path" else no_trail()
+        self.recorder = self.recorder._replace(trail=trail)
+        return super()._new_rows(keep, sweeps)
+
+    def _finished_rows(self, rows: Rows) -> Rows:
+        """Return the rows with the path, if it is kept.
+
+        A path is the sites and times of its flips since the beginning of their sweep, (flip,), and the number of flips
+        in each sweep, (sweep,).
+        """
+        if isinstance(self.recorder.trail, NoTrail):
+            return rows
+        self._empty_trail()
+        return rows | {name: np.concatenate([part[name] for part in self._flips]) for name in self._flips[0]}
+
+    def _empty_trail(self) -> None:
+        """Move the flips in the trail to those that the slice returns."""
+        trail: Trail = self.recorder.trail
+        n, sweeps, _ = trail.tally
+        if n > trail.site.size:
+            raise RuntimeError(f"{n} flips in {sweeps} sweeps of {self.s.size} sites, which is a bug; report it")
+        counts = np.diff(trail.ends[:sweeps], prepend=0).astype(np.int32)
+        self._flips.append(
+            {"flip_site": trail.site[:n].copy(), "flip_time": trail.time[:n].copy(), "flip_count": counts}
+        )
+        trail.tally[:2] = 0
+
+    def bytes_per_sweep(self, keep: Keep) -> float:
+        return super().bytes_per_sweep(keep) + (12.0 * self.s.size + 4.0 if keep.what == "path" else 0.0)
+
+    def open_sums(self) -> list[Batch]:
+        return [open_sums(self.recorder, self.s)]
+
+    def _take_batch(self) -> Batch:
+        return take_batch(self.recorder, self.s)
+
+    def totals(self) -> list[dict[str, NDArray[Any]]]:
+        return [{"flips": self.recorder.flips.copy()}]
+
+    def constants(self) -> dict[str, NDArray[Any]]:
+        if self.plan.pairs != "edges":
+            return {}
+        return {f"pairs.{name}": getattr(self.recorder.pairs, name) for name in ("indptr", "indices", "edge")}
+
+    @classmethod
+    def record_anew(cls, workers: Sequence[Self]) -> None:
+        for worker in workers:
+            worker.begun = worker.sweeps
+            take_batch(worker.recorder, worker.s)
+            worker.recorder.flips[:] = 0
+
+    def _parts(self) -> dict[str, Any]:
+        return {
+            "s": self.s,
+            "flips_since_resync": self.flips_since_resync,
+            "clock": self.clock,
+            "toll": self.toll,
+            "view": self.view,
+            "recorder": self.recorder,
+        }
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        super().restore(state)
+        if not (np.abs(self.s) == 1).all() or self.flips_since_resync[0] < 0:
+            raise ValueError("the state of a worker must hold spins, -1 or 1")
+
+
+def new_pairs(target: Target, pairs: str) -> Pairs:
+    """Return an empty recorder of all pairs, of those that interact, or of none."""
+    if pairs == "all":
+        return all_pairs(target.d)
+    if pairs == "none":
+        return no_pairs()
+    pattern = target.edges()
+    if pattern is None:
+        raise ValueError(f"pairs is 'edges', but {type(target).__name__} has no edges; use 'all' or 'none'")
+    return edge_pairs(pattern)
+
+
+def _random_start(target: Target, view: Any, seed: np.random.SeedSequence) -> NDArray[np.int8]:
+    """Return spins whose probability is not zero, and compute the caches of the view from them."""
+    generator = np.random.default_rng(seed)
+    log_p = np.nan
+    for _ in range(_STARTS):
+        s = target.start(generator)
+        log_p = settle(view, s)
+        raise_failure(view)
+        if log_p > -np.inf:  # nor is NaN, where walls hide log p: the state may be behind them
+            return s
+    if np.isnan(log_p):
+        raise ValueError(
+            f"of {_STARTS} random starts none is known to be possible: flip costs of +inf are walls, and do not tell "
+            "what is behind them. Give log_prob too, or pass a possible state as initial="
+        )
+    raise ValueError(
+        f"{_STARTS} random starts all have probability zero (log p = -inf); pass a possible state as initial="
+    )
+
+
+def _given_start(view: Any, start: NDArray[np.int8]) -> NDArray[np.int8]:
+    s = start.copy()
+    _settle_at(view, s, "initial must be")
+    return s
+
+
+def _settle_at(view: Any, s: NDArray[np.int8], expected: str = "expected") -> None:
+    """Compute the caches of a view from s, and raise where s is impossible."""
+    if settle(view, s) == -np.inf:
+        raise ValueError(f"{expected} a state of non-zero probability, got log p = -inf at s = {shown(s)}")
+    raise_failure(view)
