@@ -9,10 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from bouncy import enumeration
-from bouncy._dispatch import implements, part
 from bouncy.enumeration import exact, states
-from bouncy.targets.conditional import implement_by_costs
-from bouncy.targets.contract import Target, TargetError, flip, flip_cost, log_prob, resync
+from bouncy.targets.contract import Target, TargetError, target_part
 from bouncy.targets.linked import linked
 from bouncy.targets.mrf import MRF
 
@@ -138,9 +136,18 @@ def test_strong_fields_at_one_site():
     assert (e.log_z, e.log_prob_mean, e.log_prob_var) == (1e300, 1e300, 0.0)
 
 
-@part()
+@target_part()
 class PathView(NamedTuple):
     neighbours_allowed: float  # log p of a state where two neighbours are +1, else 0
+
+    def flip_cost(self, s, i):
+        return 0.0
+
+    def log_prob(self, s):
+        for i in range(s.size - 1):
+            if s[i] == 1 and s[i + 1] == 1:
+                return self.neighbours_allowed
+        return 0.0
 
 
 class HardCore(Target):
@@ -155,32 +162,6 @@ class HardCore(Target):
 
     def view(self):
         return linked(PathView(self.value), self.d)
-
-
-@implements(log_prob, PathView)
-def _log_prob(view, s):
-    for i in range(s.size - 1):
-        if s[i] == 1 and s[i + 1] == 1:
-            return view.neighbours_allowed
-    return 0.0
-
-
-@implements(flip, PathView)
-def _flip(view, s, i):
-    s[i] = -s[i]
-
-
-@implements(resync, PathView)
-def _resync(view, s):
-    pass
-
-
-@implements(flip_cost, PathView)
-def _flip_cost(view, s, i):
-    return 0.0
-
-
-implement_by_costs(PathView)
 
 
 def test_any_target_with_forbidden_states():
@@ -198,9 +179,7 @@ def test_any_target_with_forbidden_states():
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_an_impossible_log_prob_is_named(value):
     """Would catch NaN in every expectation from one bad state, without saying which."""
-    with pytest.raises(
-        TargetError, match=r"log_prob of PathView gave what cannot be its result at s = \[.?1, 1, .?1\]"
-    ):
+    with pytest.raises(TargetError, match=r"log_prob of PathView returned an impossible value at s = \[.?1, 1, .?1\]"):
         exact(HardCore(3, value))
 
 
@@ -209,20 +188,15 @@ class Nowhere(HardCore):
         return linked(NowhereView(0.0), self.d)
 
 
-@part()
+@target_part()
 class NowhereView(NamedTuple):
     unused: float
 
+    def flip_cost(self, s, i):
+        return 0.0
 
-implements(flip, NowhereView)(_flip)
-implements(resync, NowhereView)(_resync)
-implements(flip_cost, NowhereView)(_flip_cost)
-implement_by_costs(NowhereView)
-
-
-@implements(log_prob, NowhereView)
-def _log_prob_nowhere(view, s):
-    return -np.inf
+    def log_prob(self, s):
+        return -np.inf
 
 
 def test_a_target_without_any_state_is_refused():

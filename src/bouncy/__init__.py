@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bouncy.storage.checkpoint import CheckpointError, CheckpointWarning
     from bouncy.storage.rows import SpillWarning
     from bouncy.storage.run_file import RunFileError
-    from bouncy.targets._functions import SlowTargetWarning
+    from bouncy.targets._binding import SlowTargetWarning
     from bouncy.targets.contract import Target, TargetError
     from bouncy.targets.custom import Custom
     from bouncy.targets.factor_graph import FactorGraph
@@ -120,7 +120,7 @@ _HOME = {
     "Run": "bouncy.results.run",
     "RunFileError": "bouncy.storage.run_file",
     "Sampler": "bouncy.samplers.contract",
-    "SlowTargetWarning": "bouncy.targets._functions",
+    "SlowTargetWarning": "bouncy.targets._binding",
     "SpikeSlab": "bouncy.piecewise.targets.spike_slab",
     "SpillWarning": "bouncy.storage.rows",
     "SpinRun": "bouncy.results.spins",

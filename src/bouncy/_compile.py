@@ -176,7 +176,7 @@ def _is_ours(thing: Any) -> bool:
 
 
 # Declares a part or gives a function of one: code that any loop may be compiled with.
-_PART = re.compile(rb"^@(part|generic|implements)\b", re.MULTILINE)
+_PART = re.compile(rb"^@(part|target_part|generic|implements)\b", re.MULTILINE)
 _IMPORT = re.compile(rb"^(?:from|import) bouncy\.([\w.]+)(?: import ([^(\n]+|\([^)]+\)))?", re.MULTILINE)
 
 

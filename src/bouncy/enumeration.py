@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bouncy._compile import kernel
 from bouncy._validation import check_count
-from bouncy.targets.contract import Target, failed, flip, log_prob, raise_failure, resync
+from bouncy.targets.contract import Target, failed, init, log_prob, on_flip, raise_failure
 
 _MAX_SITES = 25
 _MAX_SITES_STORED = 20
@@ -207,11 +207,11 @@ def _combine(blocks: list[_Block], high_spins: NDArray[np.float64], log_p: NDArr
 
 
 @kernel
-def _walk(view, s, low, steps_between_resyncs, log_p):
+def _walk(view, s, low, steps_between_inits, log_p):
     """Write log p of the states of the first `low` spins into `log_p`, (2^low,), and return the largest finite |log p|.
 
     The low spins of `s` start at -1 and are changed in place, one flip a state in the order of the binary reflected
-    Gray code. O(d) a state, besides one `resync` every `steps_between_resyncs`.
+    Gray code. O(d) a state, besides one `init` every `steps_between_inits`.
     """
     largest = 0.0
     gray = 0
@@ -220,10 +220,11 @@ def _walk(view, s, low, steps_between_resyncs, log_p):
             i = 0
             while (step >> i) & 1 == 0:
                 i += 1
-            flip(view, s, i)
+            s[i] = -s[i]
+            on_flip(view, s, i)
             gray ^= 1 << i
-        if step % steps_between_resyncs == 0:
-            resync(view, s)
+        if step % steps_between_inits == 0:
+            init(view, s)
         value = log_prob(view, s)
         log_p[gray] = value
         if np.isfinite(value):

@@ -22,7 +22,7 @@ from bouncy.clocks import every_clock as all_clocks
 from bouncy.clocks.contract import Clock, fill, position, shift
 from bouncy.clocks.exponential import _open_window
 from bouncy.clocks.gaussian import GAUSSIAN, _derive_plane
-from bouncy.targets.contract import flip, flip_cost, resync
+from bouncy.targets.contract import flip_cost, init, on_flip
 from bouncy.targets.mrf import MRF
 from bouncy.testing.literal import BOUNCED, CROSSED, REFRESHED, Path, literal_bps
 from bouncy.testing.statistics import z_test
@@ -111,14 +111,15 @@ def until_half_way(path: Path) -> tuple[Path, float]:
 def flips_by_parts(target: MRF, hits: Hits, toll_state: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Return which hits a budget lets pass, starting from s = +1, through the interpreted parts of a sampler."""
     view, s, toll = target.view(), np.ones(target.d, np.int8), new_budget(toll_state)
-    resync(view, s)
+    init(view, s)
     purse = toll.purse[0]
     passed = np.empty(hits.sites.size, np.bool_)
     with np.errstate(over="ignore"):
         for k, i in enumerate(hits.sites):
             passed[k], purse = pay(toll, purse, flip_cost(view, s, i), i)
             if passed[k]:
-                flip(view, s, i)
+                s[i] = -s[i]
+                on_flip(view, s, i)
     return passed
 
 

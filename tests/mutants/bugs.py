@@ -63,12 +63,10 @@ KERNEL = "run/kernel.py"
 GAUSSIAN = "clocks/gaussian.py"
 EXPONENTIAL = "clocks/exponential.py"
 FIELDS = "targets/fields.py"
-DENSE = "targets/dense.py"
-SPARSE = "targets/sparse.py"
 LINKED = "targets/linked.py"
 CUSTOM = "targets/custom.py"
 CONDITIONING = "targets/conditioning.py"
-CONDITIONAL = "targets/conditional.py"
+CONTRACT = "targets/contract.py"
 MRF = "targets/mrf.py"
 EVENTS = "piecewise/events.py"
 FLIGHT = "piecewise/flight.py"
@@ -99,7 +97,8 @@ _ONE_HIT_MORE = """\
                 passed, purse = pay(toll, purse, flip_cost(target, s, sites[0]), sites[0])
                 if passed:
                     record_flip(recorder, s, sites[0], elapsed)
-                    flip(target, s, sites[0])
+                    s[sites[0]] = -s[sites[0]]
+                    on_flip(target, s, sites[0])
                     flips += 1
                 hits += 1
                 {stop}
@@ -237,9 +236,9 @@ BUGS = (
         "stale local field of one neighbour (dense)",
         (
             Edit(
-                DENSE,
-                "    for j in range(h.size):\n        h[j] += change",
-                "    for j in range(h.size - 1):\n        h[j] += change",
+                FIELDS,
+                "        for j in range(h.size):\n            h[j] += change",
+                "        for j in range(h.size - 1):\n            h[j] += change",
             ),
         ),
         (law("test_final_state", TRIANGLE),),
@@ -249,9 +248,9 @@ BUGS = (
         "stale local field of one neighbour (sparse)",
         (
             Edit(
-                SPARSE,
-                "view.indptr[i + 1]):\n        view.h[view.indices[k]]",
-                "view.indptr[i + 1] - 1):\n        view.h[view.indices[k]]",
+                FIELDS,
+                "self.indptr[i + 1]):\n            self.h[self.indices[k]]",
+                "self.indptr[i + 1] - 1):\n            self.h[self.indices[k]]",
             ),
         ),
         (law("test_final_state", SPARSE_TRIANGLE),),
@@ -549,8 +548,8 @@ BUGS = (
         (
             Edit(
                 LINKED,
-                "if not cost > -np.inf:  # nor is NaN\n        _judge(view.judges, view.fault, view.where, COST",
-                "if cost != cost:\n        _judge(view.judges, view.fault, view.where, COST",
+                "if not cost > -np.inf:  # also true of NaN\n        _judge(view.judges, view.fault, view.where, FLIP_COST",
+                "if cost != cost:\n        _judge(view.judges, view.fault, view.where, FLIP_COST",
             ),
         ),
         ("tests/targets/test_custom.py::test_what_cannot_be_a_cost_stops_the_chain[infinite gain-python]",),
@@ -579,13 +578,13 @@ BUGS = (
     Bug(
         "38",
         "log p alone: the value of the state before is kept after a flip",
-        (Edit(CUSTOM, "view.values[0] = view.values[1] if", "view.values[0] = view.values[0] if"),),
+        (Edit(CUSTOM, "self.values[0] = self.values[1] if", "self.values[0] = self.values[0] if"),),
         (conformance("test_functions_agree", "custom-log-prob"),),
     ),
     Bug(
         "39",
         "a clamped target does not tell the whole one of a flip",
-        (Edit(CONDITIONING, "    flip(view.inner, view.full, view.free[i])\n", ""),),
+        (Edit(CONDITIONING, "        on_flip(self.inner, self.full, self.free[i])\n", ""),),
         (
             conformance("test_every_target_can_be_clamped", "rbm-joint"),
             conformance("test_every_target_can_be_clamped", "custom-flip-cost"),
@@ -594,7 +593,7 @@ BUGS = (
     Bug(
         "40",
         "a tempered target has the costs of the other temperature",
-        (Edit(CONDITIONING, "return cost if cost == np.inf else view.beta * cost", "return cost"),),
+        (Edit(CONDITIONING, "return cost if cost == np.inf else self.beta * cost", "return cost"),),
         (conformance("test_every_target_can_be_tempered", "0.5-custom-flip-cost"),),
     ),
     Bug(
@@ -606,19 +605,19 @@ BUGS = (
     Bug(
         "42",
         "conditional mean with the whole cost as its argument",
-        (Edit(CONDITIONAL, "* (1.0 / 16.0)", "* (1.0 / 8.0)"),),
+        (Edit(CONTRACT, "* (1.0 / 16.0)", "* (1.0 / 8.0)"),),
         (law("test_conditional_means", TRIANGLE),),
     ),
     Bug(
         "43",
         "a term of 0/1 variables that counts although another variable of it is 0",
-        (Edit("targets/polynomial.py", "if view.zeros[view.term[k]] == own:", "if view.zeros[view.term[k]] >= own:"),),
+        (Edit("targets/polynomial.py", "if self.zeros[self.term[k]] == own:", "if self.zeros[self.term[k]] >= own:"),),
         (conformance("test_functions_agree", "polynomial-binary"),),
     ),
     Bug(
         "44",
         "hidden units are not told of a flip",
-        (Edit("targets/rbm.py", "        a[j] += change * row[j]\n", "        a[j] += 0.0 * change * row[j]\n"),),
+        (Edit("targets/rbm.py", "            a[j] += change * row[j]\n", "            a[j] += 0.0 * change * row[j]\n"),),
         (conformance("test_functions_agree", "rbm-visible"),),
     ),
     Bug(

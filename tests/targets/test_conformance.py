@@ -18,7 +18,7 @@ from bouncy.recorders.pairs import all_pairs
 from bouncy.run.chain import Chain
 from bouncy.samplers import as_sampler, names
 from bouncy.targets import examples
-from bouncy.targets.sparse import SparseFields
+from bouncy.targets.fields import SparseFields
 from bouncy.testing import check_target
 from bouncy.testing.replicates import exact_draws, replicate_sampler, state_counts
 from bouncy.testing.statistics import chi_square_test, z_test

@@ -814,17 +814,17 @@ def test_check_target_sees_functions_that_are_not_functions_of_s():
         check_target(bouncy.Custom(2, moody, compile=False))
 
 
-def test_contract_knows_conditional_means_by_address():
-    """Would catch scratch that is longer than the spins and overruns a user's array."""
+def test_conditional_means_write_one_entry_per_site():
+    """Would catch an `out` that is longer than the spins and is passed to a user's function as it is."""
     target = bouncy.Custom(6, data=DATA, **WAYS["everything"])
     view, s = target.view(), np.ones(6, np.int8)
 
     @njit
-    def ask(view, s, costs, out):
-        conditional_means(view, s, costs, out)
+    def ask(view, s, out):
+        conditional_means(view, s, out)
 
     settle(view, s)
     out = np.full(8, 9.0)
-    ask(view, s, np.zeros(8), out)
+    ask(view, s, out)
     assert out[6:].tolist() == [9.0, 9.0]
     assert np.allclose(out[:6], -np.tanh(MODEL.M @ s + MODEL.r))

@@ -15,7 +15,7 @@ from scipy.stats import multivariate_normal
 import bouncy
 from bouncy.results.inclusion import InclusionTable
 from bouncy.targets import _factored, variable_selection
-from bouncy.targets.contract import conditional_means, flip, flip_cost, log_prob, resync
+from bouncy.targets.contract import conditional_means, flip_cost, init, log_prob, on_flip
 from bouncy.targets.variable_selection import VariableSelection
 from bouncy.testing.statistics import z_test
 from conftest import base_seed
@@ -110,13 +110,14 @@ def ask(view, s, i, results):
     """Write the cost of flipping site i, and log p before and after the flip, which is made."""
     results[0] = log_prob(view, s)
     results[1] = flip_cost(view, s, i)
-    flip(view, s, i)
+    s[i] = -s[i]
+    on_flip(view, s, i)
     results[2] = log_prob(view, s)
 
 
 @njit(error_model="numpy")
 def settle(view, s):
-    resync(view, s)
+    init(view, s)
     return log_prob(view, s)
 
 
@@ -127,8 +128,8 @@ def all_costs(view, s, costs):
 
 
 @njit(error_model="numpy")
-def all_means(view, s, scratch, means):
-    conditional_means(view, s, scratch, means)
+def all_means(view, s, means):
+    conditional_means(view, s, means)
 
 
 class Walk:
@@ -277,8 +278,8 @@ def test_conditional_means_are_those_of_single_costs(stored, monkeypatch):
         walk = Walk(target, model)
         costs = walk.costs()
         assert (model != (0, 3, 4, 31, 32, 63, 74)) or costs[70] == np.inf
-        means = np.empty(76)
-        all_means(walk.view, walk.s, np.zeros(76), means)
+        means = np.zeros(76)
+        all_means(walk.view, walk.s, means)
         np.testing.assert_allclose(means[:75], walk.s * np.tanh(costs / 2), atol=1e-11)
 
 
@@ -325,9 +326,10 @@ def test_variance_inflation_follows_flips():
     X, y = made_up(p=8)
     X[:, 5] = X[:, 4] + 1e-3 * X[:, 0] ** 2
     view, s = VariableSelection(X, y)._factored(), np.full(8, -1, np.int8)
-    resync(view, s)  # interpreted, as the tuple is not linked
+    init(view, s)  # interpreted, as the tuple is not linked
     for i in np.random.default_rng([SEED, 4]).integers(8, size=150):
-        flip(view, s, i)
+        s[i] = -s[i]
+        on_flip(view, s, i)
         k = view.tally[_factored.SIZE]
         U, model = np.triu(view.U[:k, :k]), view.order[:k]
         C = view.correlations[np.ix_(model, model)]
@@ -389,7 +391,7 @@ def test_models_are_no_larger_than_they_can_be_or_may_be():
         assert np.all(Walk(target, range(largest)).costs()[largest:] == np.inf)
         means = np.empty(8)
         walk = Walk(target, range(largest))
-        all_means(walk.view, walk.s, np.zeros(8), means)
+        all_means(walk.view, walk.s, means)
         assert np.array_equal(means[largest:], np.full(8 - largest, -1.0))
     wide = VariableSelection(X, y, prior="independent", slab_scale=1.0)
     assert np.isfinite(wide.log_prob(bouncy.states(8))).all()

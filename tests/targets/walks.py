@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from bouncy._dispatch import state_arrays
-from bouncy.targets.contract import conditional_means, flip, flip_cost, log_prob, resync
+from bouncy.targets.contract import conditional_means, flip_cost, init, log_prob, on_flip
 
 TOLERANCE = 1e-12
 
@@ -56,8 +56,8 @@ def costs_along(target, s, sites):
 
 def assert_means(view, log_p, s, scale):
     """Compare E[s_i | rest] with the formula, which is s_i tanh(cost / 2)."""
-    means, padded = np.empty(s.size + 3), np.zeros(s.size + 3)
-    _means(view, s, padded, means)
+    means = np.zeros(s.size + 3)
+    _means(view, s, means)
     here = log_p(s.astype(float))
     for i in range(s.size):
         flipped = s.astype(float)
@@ -69,7 +69,7 @@ def assert_means(view, log_p, s, scale):
 def _assert_caches(view, s, scale):
     """Compare the caches after many flips with those computed from the spins."""
     kept = [array.copy() for array in state_arrays(view)]
-    _resync(view, s)
+    _init(view, s)
     for old, new in zip(kept, state_arrays(view), strict=True):
         np.testing.assert_allclose(old, new, rtol=TOLERANCE * max(1.0, scale), atol=TOLERANCE * scale)
 
@@ -83,19 +83,20 @@ def _agree(got, expected, scale):
 
 @njit(error_model="numpy")
 def _walk(view, s, sites, costs, values):
-    resync(view, s)
+    init(view, s)
     for k in range(sites.size):
         costs[k] = flip_cost(view, s, sites[k])
-        flip(view, s, sites[k])
+        s[sites[k]] = -s[sites[k]]
+        on_flip(view, s, sites[k])
         values[k] = log_prob(view, s)
 
 
 @njit(error_model="numpy")
-def _means(view, s, costs, out):
-    resync(view, s)
-    conditional_means(view, s, costs, out)
+def _means(view, s, out):
+    init(view, s)
+    conditional_means(view, s, out)
 
 
 @njit(error_model="numpy")
-def _resync(view, s):
-    resync(view, s)
+def _init(view, s):
+    init(view, s)

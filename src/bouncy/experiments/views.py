@@ -20,7 +20,7 @@ from bouncy.experiments.settings import ViewSettings
 from bouncy.recorders.pairs import no_pairs
 from bouncy.recorders.recorder import new_recorder
 from bouncy.run.chain import Chain
-from bouncy.targets.contract import flip, flip_cost
+from bouncy.targets.contract import flip_cost, on_flip
 from bouncy.targets.mrf import MRF
 from bouncy.tolls.contract import pay
 
@@ -256,7 +256,8 @@ def _run_to_flips(clock, toll, target, s, times, sites, sweep_time, most_sweeps,
             for k in range(m):
                 passed, purse = pay(toll, purse, flip_cost(target, s, sites[k]), sites[k])
                 if passed:
-                    flip(target, s, sites[k])
+                    s[sites[k]] = -s[sites[k]]
+                    on_flip(target, s, sites[k])
                     flips[n] = sweep * sweep_time + times[k]
                     n += 1
                     if n == flips.size:

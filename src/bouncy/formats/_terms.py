@@ -16,8 +16,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from bouncy._validation import check_positive, check_real_array, check_real_dtype, entry, first_true
+from bouncy.targets.fields import cheaper_storage
 from bouncy.targets.mrf import MRF
-from bouncy.targets.storage import cheaper_storage
 
 
 def check_pairs(name: str, terms: Mapping[Any, Any]) -> None:

@@ -20,7 +20,7 @@ from bouncy.recorders.pairs import no_pairs
 from bouncy.run.chain import Chain
 from bouncy.samplers import as_sampler
 from bouncy.samplers.contract import Sampler, SpinSampler
-from bouncy.targets.contract import Target, flip, flip_cost
+from bouncy.targets.contract import Target, flip_cost, on_flip
 from bouncy.tolls.contract import pay
 
 Array = NDArray[np.float64]
@@ -155,7 +155,8 @@ class _Tracer:
         passed, self.purse = pay(self.chain.toll, self.purse, flip_cost(view, s, site), site)
         if not passed:
             return Event.REFUSAL
-        flip(view, s, site)
+        s[site] = -s[site]
+        on_flip(view, s, site)
         return Event.CROSSING
 
     def path(self, sampler: str) -> Trajectory:

@@ -29,8 +29,7 @@ class Recorder(NamedTuple):
     draws: NDArray[np.int8]  # (n, d)
     log_prob: NDArray[np.float64]  # (n,)
     magnetisation: NDArray[np.float64]  # (n,)
-    costs: NDArray[np.float64]  # (d or a little more,) scratch
-    conditional: NDArray[np.float64]  # the same
+    conditional: NDArray[np.float64]  # (d or a little more,) scratch
     pairs: Pairs
     trail: AnyTrail
 
@@ -52,7 +51,6 @@ def new_recorder(d: int, pairs: Pairs) -> Recorder:
         log_prob=np.empty(0),
         magnetisation=np.empty(0),
         # Rounded up to whole vectors of the processor, which spares a small d a slow remainder.
-        costs=np.zeros(-(-d // 4) * 4),
         conditional=np.zeros(-(-d // 4) * 4),
         pairs=pairs,
         trail=no_trail(),
@@ -93,7 +91,7 @@ def _record_flip(recorder, s, i, t):
 @implements(record_sweep, Recorder)
 def _record_sweep(recorder, target, s, sweep_time):
     # Conditional means at each end, and a draw when one is due.
-    conditional_means(target, s, recorder.costs, recorder.conditional)
+    conditional_means(target, s, recorder.conditional)
     for i in range(s.size):
         recorder.open_mean[i] += recorder.conditional[i]
     pairs_sweep(recorder.pairs, s, recorder.conditional)

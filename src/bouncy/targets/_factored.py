@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import helper
-from bouncy._dispatch import implements, part
 from bouncy.targets._cholesky import append, delete, inverse_column, norm_of_solution, solve_lanes, solve_transposed
-from bouncy.targets.conditional import means_from_costs
-from bouncy.targets.contract import conditional_means, flip, flip_cost, log_prob, resync
+from bouncy.targets.contract import costs_to_means, flip_cost, target_part
 
 # Models whose variance inflation factors add up to more than this count as rank-deficient: rounding of the correlations
 # changes log p by up to some 1e-15 times the sum.
@@ -28,7 +26,7 @@ _LANES = 32
 _RELIEF = -1e100
 
 
-@part("U", "u", "order", "place", "tally", "sums")
+@target_part("U", "u", "order", "place", "tally", "sums")
 class FactoredModel(NamedTuple):
     """A regression and the Cholesky factor of the current model.
 
@@ -59,9 +57,60 @@ class FactoredModel(NamedTuple):
     lanes: NDArray[np.float64]  # (K + 2, lanes)
     waiting: NDArray[np.int64]  # (lanes,)
 
+    def flip_cost(self, s, i):
+        if self.tally[POSSIBLE] == 0:
+            return _RELIEF if s[i] > 0 else np.inf
+        if self.place[i] < 0:
+            return _cost_of_adding(self, i)
+        return _cost_of_removing(self, i)
+
+    def log_prob(self, s):
+        if self.tally[POSSIBLE] == 0:
+            return -np.inf
+        k = self.tally[SIZE]
+        total = self.constant + self.by_size[k] + _fit(self)
+        for m in range(k):
+            total += self.weight[self.order[m]] - 2.0 * self.determinant * log(self.U[m, m])
+        return total
+
+    def init(self, s):
+        _clear(self)
+        _include(self, s, 0, s.size)
+
+    def on_flip(self, s, i):
+        begin, end = i, i + 1
+        self.tally[AGE] += 1
+        if self.tally[POSSIBLE] == 0 or self.tally[AGE] >= max(_FLIPS_PER_FACTOR, self.tally[SIZE]):
+            _clear(self)
+            begin, end = 0, s.size
+        elif s[i] < 0:
+            _remove(self, i)
+        _include(self, s, begin, end)
+
+    def conditional_means(self, s, out):
+        # Variables that are left out are dealt with side by side, the few others one by one.
+        k = self.tally[SIZE]
+        may_grow = self.tally[POSSIBLE] == 1 and k < self.u.size
+        count = 0
+        for i in range(s.size):
+            out[i] = np.nan
+            if may_grow and self.place[i] < 0:
+                _correlate_with(self, i, k)
+                for m in range(k):
+                    self.lanes[m, count] = self.x[m]
+                self.waiting[count] = i
+                count += 1
+            if count == _LANES or (i == s.size - 1 and count > 0):
+                _write_costs_of_adding(self, k, count, out)
+                count = 0
+        for i in range(s.size):
+            if np.isnan(out[i]):
+                out[i] = flip_cost(self, s, i)
+        costs_to_means(out, s)
+
 
 def new_factored_model(largest: int, *, floor: float, **regression: Any) -> FactoredModel:
-    """Return a model of up to `largest` variables whose factor is still to be computed, by `resync`."""
+    """Return a model of up to `largest` variables whose factor is still to be computed, by `init`."""
     p, K = regression["b"].size, largest
     return FactoredModel(
         **regression,
@@ -84,68 +133,6 @@ def new_factored_model(largest: int, *, floor: float, **regression: Any) -> Fact
 SIZE, POSSIBLE, AGE = range(3)
 # Indices into `sums`: of the variance inflation factors, of u^2.
 INFLATION, EXPLAINED = range(2)
-
-
-@implements(flip_cost, FactoredModel)
-def _flip_cost(view, s, i):
-    if view.tally[POSSIBLE] == 0:
-        return _RELIEF if s[i] > 0 else np.inf
-    if view.place[i] < 0:
-        return _cost_of_adding(view, i)
-    return _cost_of_removing(view, i)
-
-
-@implements(flip, FactoredModel)
-def _flip(view, s, i):
-    s[i] = -s[i]
-    begin, end = i, i + 1
-    view.tally[AGE] += 1
-    if view.tally[POSSIBLE] == 0 or view.tally[AGE] >= max(_FLIPS_PER_FACTOR, view.tally[SIZE]):
-        _clear(view)
-        begin, end = 0, s.size
-    elif s[i] < 0:
-        _remove(view, i)
-    _include(view, s, begin, end)
-
-
-@implements(resync, FactoredModel)
-def _resync(view, s):
-    _clear(view)
-    _include(view, s, 0, s.size)
-
-
-@implements(log_prob, FactoredModel)
-def _log_prob(view, s):
-    if view.tally[POSSIBLE] == 0:
-        return -np.inf
-    k = view.tally[SIZE]
-    total = view.constant + view.by_size[k] + _fit(view)
-    for m in range(k):
-        total += view.weight[view.order[m]] - 2.0 * view.determinant * log(view.U[m, m])
-    return total
-
-
-@implements(conditional_means, FactoredModel)
-def _conditional_means(view, s, costs, out):
-    """Variables that are left out are dealt with side by side, the few others one by one."""
-    k = view.tally[SIZE]
-    may_grow = view.tally[POSSIBLE] == 1 and k < view.u.size
-    count = 0
-    for i in range(s.size):
-        costs[i] = np.nan
-        if may_grow and view.place[i] < 0:
-            _correlate_with(view, i, k)
-            for m in range(k):
-                view.lanes[m, count] = view.x[m]
-            view.waiting[count] = i
-            count += 1
-        if count == _LANES or (i == s.size - 1 and count > 0):
-            _write_costs_of_adding(view, k, count, costs)
-            count = 0
-    for i in range(s.size):
-        if np.isnan(costs[i]):
-            costs[i] = flip_cost(view, s, i)
-    means_from_costs(costs, s, out)
 
 
 # Costs

@@ -1,6 +1,6 @@
 """Any target given some of its spins, and at another temperature.
 
-Both wrap the view of a target by address, so that neither has a loop compiled. A family that is closed under one of
+Both wrap the view of a target by address, so that no loop is compiled for them. A family that is closed under one of
 the two (a Markov random field given some spins is another one) overrides `Target._given` or `Target._tempered`.
 """
 
@@ -12,10 +12,17 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from bouncy._dispatch import implements, part
 from bouncy._validation import check_nonnegative
-from bouncy.targets.conditional import implement_by_costs, means_from_costs
-from bouncy.targets.contract import Target, conditional_means, flip, flip_cost, log_prob, resync
+from bouncy.targets.contract import (
+    Target,
+    conditional_means,
+    costs_to_means,
+    flip_cost,
+    init,
+    log_prob,
+    on_flip,
+    target_part,
+)
 from bouncy.targets.linked import Linked, linked
 
 
@@ -30,9 +37,7 @@ class Clamped(Target):
 
     def view(self) -> Linked:
         d = self._target.d
-        padded = -(-d // 4) * 4
-        inner = as_linked(self._target.view(), d)
-        view = ClampedView(self._free, inner, self._spins.copy(), np.zeros(padded), np.zeros(padded))
+        view = ClampedView(self._free, as_linked(self._target.view(), d), self._spins.copy(), np.zeros(-(-d // 4) * 4))
         return linked(view, self.d)
 
     def edges(self) -> scipy.sparse.csr_array | None:
@@ -70,84 +75,62 @@ class Tempered(Target):
         return f"{self._target!r}.tempered({self._beta:g})"
 
 
-@part("full")
+@target_part("full")
 class ClampedView(NamedTuple):
     """A target, all of its spins, and which of them are free."""
 
     free: NDArray[np.int64]  # (d,) sites of the target
     inner: Linked
     full: NDArray[np.int8]  # (d of the target,)
-    costs: NDArray[np.float64]  # scratch
-    means: NDArray[np.float64]  # scratch
+    means: NDArray[np.float64]  # (d of the target or a little more,) scratch
 
+    def flip_cost(self, s, i):
+        return flip_cost(self.inner, self.full, self.free[i])
 
-@implements(flip_cost, ClampedView)
-def _clamped_cost(view, s, i):
-    return flip_cost(view.inner, view.full, view.free[i])
+    def log_prob(self, s):
+        return log_prob(self.inner, self.full)
 
-
-@implements(flip, ClampedView)
-def _clamped_flip(view, s, i):
-    flip(view.inner, view.full, view.free[i])
-    s[i] = -s[i]
-
-
-@implements(conditional_means, ClampedView)
-def _clamped_means(view, s, costs, out):
-    if 2 * s.size < view.full.size:
+    def init(self, s):
         for i in range(s.size):
-            costs[i] = flip_cost(view.inner, view.full, view.free[i])
-        means_from_costs(costs, s, out)
-    else:  # all at once may be cheaper than one by one
-        conditional_means(view.inner, view.full, view.costs, view.means)
-        for i in range(s.size):
-            out[i] = view.means[view.free[i]]
+            self.full[self.free[i]] = s[i]
+        init(self.inner, self.full)
+
+    def on_flip(self, s, i):
+        self.full[self.free[i]] = s[i]
+        on_flip(self.inner, self.full, self.free[i])
+
+    def conditional_means(self, s, out):
+        if 2 * s.size < self.full.size:
+            for i in range(s.size):
+                out[i] = flip_cost(self.inner, self.full, self.free[i])
+            costs_to_means(out, s)
+        else:  # all at once may be cheaper than one by one
+            conditional_means(self.inner, self.full, self.means)
+            for i in range(s.size):
+                out[i] = self.means[self.free[i]]
 
 
-@implements(log_prob, ClampedView)
-def _clamped_log_prob(view, s):
-    return log_prob(view.inner, view.full)
-
-
-@implements(resync, ClampedView)
-def _clamped_resync(view, s):
-    for i in range(s.size):
-        view.full[view.free[i]] = s[i]
-    resync(view.inner, view.full)
-
-
-@part()
+@target_part()
 class TemperedView(NamedTuple):
-    """A target and what its log p is multiplied by."""
+    """A target and the factor of its log p."""
 
     beta: float
     inner: Linked
 
+    def flip_cost(self, s, i):
+        cost = flip_cost(self.inner, s, i)
+        # A wall stays one at beta = 0, where 0 times infinity would be NaN.
+        return cost if cost == np.inf else self.beta * cost
 
-implement_by_costs(TemperedView)
+    def log_prob(self, s):
+        value = log_prob(self.inner, s)
+        return value if value == -np.inf else self.beta * value
 
+    def init(self, s):
+        init(self.inner, s)
 
-@implements(flip_cost, TemperedView)
-def _tempered_cost(view, s, i):
-    cost = flip_cost(view.inner, s, i)
-    # A wall stays one at beta = 0, where 0 times infinity would not be a number.
-    return cost if cost == np.inf else view.beta * cost
-
-
-@implements(flip, TemperedView)
-def _tempered_flip(view, s, i):
-    flip(view.inner, s, i)
-
-
-@implements(log_prob, TemperedView)
-def _tempered_log_prob(view, s):
-    value = log_prob(view.inner, s)
-    return value if value == -np.inf else view.beta * value
-
-
-@implements(resync, TemperedView)
-def _tempered_resync(view, s):
-    resync(view.inner, s)
+    def on_flip(self, s, i):
+        on_flip(self.inner, s, i)
 
 
 def as_linked(view: Any, d: int) -> Linked:

@@ -1,14 +1,36 @@
-"""What a target is: its Python face, and the six things a compiled loop may ask of it.
+"""The contract of a target: what its class offers, and the five functions that compiled loops call.
 
-To add a target, add a file here with a `Target` subclass whose `view` returns `linked(YourTuple(...), d)`, a
-`NamedTuple` of arrays, and give the first five functions below for that tuple with `implements`. Nothing else has to
-change: samplers, recorders, `exact`, `clamp`, `tempered` and the conformance tests reach a target only through them.
+The functions are the same for every target, whether it is part of this package or a user's (`bouncy.Custom`):
+
+| function | what it does | default |
+|---|---|---|
+| `flip_cost(s, i)` | returns log p(s) - log p(s with site i flipped) | |
+| `log_prob(s)` | returns log p(s) up to a constant | the sum of costs on the way from the state of all -1 |
+| `init(s)` | fills the cache for the state s | no cache |
+| `on_flip(s, i)` | updates the cache after s[i] has changed sign | no cache |
+| `conditional_means(s, out)` | writes E[s_i given the other spins] into `out` | s_i tanh(flip_cost / 2) |
+
+`s` is int8, shape (d,), with entries -1 and +1. Only the loop flips spins: `s[i] = -s[i]`, then `on_flip`. A function
+works with the `data` of the model, which chains share, and with the `cache` of one chain. `Custom` hands both over as
+the last arguments, `flip_cost(s, i, cache, data)`. In this package they are the fields of a `NamedTuple` whose methods
+are the functions:
+
+    @target_part("h")  # names the fields that are the cache
+    class Fields(NamedTuple):
+        M: NDArray[np.float64]
+        h: NDArray[np.float64]
+
+        def flip_cost(self, s, i):
+            return -2.0 * s[i] * self.h[i]
+
+To add a target, add a file to this folder with such a tuple, a `Target` whose `view` returns `linked(tuple, d)`, and an
+entry in `EXAMPLES`. Samplers, recorders, `exact`, `clamp`, `tempered` and the conformance tests use only the functions.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +38,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from bouncy._compile import kernel
-from bouncy._dispatch import generic
+from bouncy._compile import helper, kernel
+from bouncy._dispatch import generic, implements, part
 from bouncy._fingerprint import PROBES, described, fixed_spins, probe_generator
 from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative, check_spins
@@ -97,8 +119,8 @@ class Target(_Base, ABC):
     def view(self) -> Any:
         """Return a `NamedTuple` of arrays for compiled loops.
 
-        Arrays that describe the model are shared between views; those that the tuple's `part` declaration names are
-        caches that belong to one chain and are valid after `resync`.
+        Arrays that describe the model are shared between views. The cache belongs to one chain, and is valid after
+        `init`.
         """
 
     def log_prob(self, s: ArrayLike) -> NDArray[np.float64]:
@@ -223,37 +245,123 @@ class Target(_Base, ABC):
         return self
 
 
+# The functions of a target, declared
+
+
 @generic
 def flip_cost(view, s, i):
-    """Return U(s with site i flipped) - U(s), where U = -log p; +inf where the flipped state has probability zero.
+    """Return log p(s) - log p(s with site i flipped): the cost of a flip, +inf where the flipped state is impossible.
 
-    What is no cost, NaN or -inf, has the loop ask whether the target `failed`.
+    NaN and -inf are no costs: the loop then asks whether the target `failed`.
     """
 
 
 @generic
-def flip(view, s, i):
-    """Flip s[i] in place and bring the view's caches up to date."""
-
-
-@generic
-def conditional_means(view, s, costs, out):
-    """Write E[s_i | the other spins] into `out`; `costs` is scratch of the same length, d or a little more."""
-
-
-@generic
 def log_prob(view, s):
-    """Return the unnormalised log p(s), using the caches."""
+    """Return log p(s) up to a constant, -inf where p(s) = 0. The cache is that of s."""
 
 
 @generic
-def resync(view, s):
-    """Recompute the view's caches from s, undoing the rounding of many incremental updates."""
+def init(view, s):
+    """Fill the cache for the state s: when a chain starts, and later from time to time against rounding."""
+
+
+@generic
+def on_flip(view, s, i):
+    """Update the cache after s[i] has changed sign: s is the state after the flip."""
+
+
+@generic
+def conditional_means(view, s, out):
+    """Write E[s_i given the other spins] into `out`.
+
+    `out` has d entries or a few more. Those beyond d must be finite, and stay so.
+    """
 
 
 @generic
 def failed(view):
-    """Return whether a function of the target failed, so that the loop must stop. `linked` gives this for all."""
+    """Return whether a function failed, so that the loop must stop. Only targets called by address can fail."""
+
+
+FUNCTIONS = (flip_cost, log_prob, init, on_flip, conditional_means)
+
+
+def target_part(*cache: str) -> Callable[[type], Any]:
+    """Declare a `NamedTuple` whose methods are the functions of a target, and name the fields that are its cache.
+
+    Functions without a method get their defaults; that of `log_prob` needs a target that is called by address.
+    """
+
+    def register(part_type: type) -> Any:
+        for function in FUNCTIONS:
+            name = function.__name__
+            body = part_type.__dict__.get(name, _DEFAULTS.get(name))
+            if body is not None:
+                implements(function, part_type)(body)
+        implements(failed, part_type)(_never)
+        return part(*cache)(part_type)
+
+    return register
+
+
+# Default implementations
+
+
+def _no_cache_to_fill(view, s):
+    pass
+
+
+def _no_cache_to_update(view, s, i):
+    pass
+
+
+def _never(view):
+    return False
+
+
+@helper
+def means_by_costs(view, s, out):
+    """Write E[s_i given the other spins] = s_i tanh(c_i / 2) into `out`, c_i the cost of flipping site i."""
+    for i in range(s.size):
+        out[i] = flip_cost(view, s, i)
+    costs_to_means(out, s)
+
+
+_DEFAULTS = {"init": _no_cache_to_fill, "on_flip": _no_cache_to_update, "conditional_means": means_by_costs}
+
+# tanh(40 / 2) equals 1 to the last bit.
+_SATURATED = 40.0
+
+
+@helper
+def costs_to_means(out, s):
+    """Replace the costs c_i in `out` by the conditional means s_i tanh(c_i / 2), in place.
+
+    tanh(c/2) is (e^c - 1)/(e^c + 1), with e^c as the 16th power of the Pade approximant P(x)/P(-x) of e^x, x = c/16.
+    Unlike a call of the mathematical library this is plain arithmetic, so the loop is vectorised; its absolute error is
+    below 1e-12.
+    """
+    for i in range(out.size):
+        x = max(-_SATURATED, min(_SATURATED, out[i])) * (1.0 / 16.0)
+        x2 = x * x
+        even = 1680.0 + x2 * (180.0 + x2)
+        odd = x * (840.0 + 20.0 * x2)
+        up, down = even + odd, even - odd
+        up *= up
+        down *= down
+        up *= up
+        down *= down
+        up *= up
+        down *= down
+        up *= up
+        down *= down
+        out[i] = (up - down) / (up + down)
+    for i in range(s.size):
+        out[i] *= s[i]
+
+
+# Failures
 
 
 def failure(view: Any) -> TargetError | None:
@@ -276,7 +384,7 @@ def raise_failure(view: Any) -> None:
 def _log_probs(view, rows, out):
     """Write log p of each row of spins, (n, d), into `out`, (n,), until the target fails."""
     for k in range(rows.shape[0]):
-        resync(view, rows[k])
+        init(view, rows[k])
         out[k] = log_prob(view, rows[k])
         if failed(view):
             break

@@ -8,60 +8,58 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy._dispatch import implements, part
 from bouncy._validation import check_count, check_flag
+from bouncy.targets._binding import Binding
 from bouncy.targets._data import read_cache, read_data
-from bouncy.targets._functions import Binding, UserFunction
-from bouncy.targets.conditional import implement_by_costs
-from bouncy.targets.contract import Target, flip, flip_cost, log_prob, resync
+from bouncy.targets._user_functions import UserFunction
+from bouncy.targets.contract import Target, log_prob, target_part
 from bouncy.targets.linked import Linked, linked
 
 
 class Custom(Target):
     """A distribution given by functions of your own.
 
-    Give `flip_cost`, or only `log_prob`. Functions are compiled by numba, each once and nothing else with it, and can
-    then neither write to `s` nor to `data`. What numba cannot compile is called as plain Python, at some microseconds a
-    call, with one warning that says why.
+    The functions are those of every target (`bouncy.targets.contract`). Give `flip_cost`, or only `log_prob`. Each is
+    compiled once by numba, without the samplers, and can write neither to `s` nor to `data`. A function that numba
+    cannot compile is called as plain Python, at some microseconds a call, with one warning that says why.
 
     Parameters
     ----------
     d : int
         Number of sites.
     flip_cost : callable, optional
-        `flip_cost(s, i, data)` returns log p(s) - log p(s with site i flipped), the change of -log p when s[i] changes
-        sign. `s` is int8, shape (d,), with entries -1 and +1. A cost of +inf is a wall that is never crossed.
+        `flip_cost(s, i, data)` returns log p(s) - log p(s with site i flipped): the cost of a flip, +inf where the
+        flipped state is impossible. `s` is int8, shape (d,), with entries -1 and +1.
     log_prob : callable, optional
         `log_prob(s, data)` returns log p(s) up to a constant, -inf where p(s) = 0. Without `flip_cost` every attempted
         flip evaluates it once, and the conditional means behind `Run.mean` once more: two evaluations of all of log p,
-        where a cost is often found in O(1). With `flip_cost` it is used for `Run.log_prob` and `exact` alone; without
-        it, log p is added up from the costs of flips on the way from the state of all -1, so give it where that state,
-        or one on the way, has probability zero.
+        where a cost often takes O(1). With `flip_cost` it is used for `Run.log_prob` and `exact` alone. Without it, log
+        p is the sum of costs on the way from the state of all -1, so give it where a state on the way is impossible.
     data : array, number, or tuple of these, optional
-        What the functions need to know, copied. Large arrays belong here: those that a function refers to as globals
-        are frozen into the code.
+        Parameters of the model, copied, shared between chains. Pass large arrays here: as globals of a function they
+        are compiled into its code.
     cache : array, or tuple of arrays, optional
-        Shape and type of a chain's own memory, in which functions keep what makes costs cheap. With it they are
-        `flip_cost(s, i, cache, data)` and `conditional_means(s, out, cache, data)`; `log_prob` does not see it.
+        Shape and type of memory that each chain has of its own, which makes costs cheap. With it functions are called
+        as `flip_cost(s, i, cache, data)` and `conditional_means(s, out, cache, data)`; `log_prob` does not see it.
     init : callable, with a cache
-        `init(s, cache, data)` fills the cache for the state s. Called at the start of a chain and from time to time
-        later, so that rounding does not add up.
+        `init(s, cache, data)` fills the cache for the state s: when a chain starts, and later from time to time against
+        rounding.
     on_flip : callable, with a cache
-        `on_flip(s, i, cache, data)` brings the cache up to date after s[i] has changed sign: s is as after the flip.
+        `on_flip(s, i, cache, data)` updates the cache after s[i] has changed sign: s is the state after the flip.
     conditional_means : callable, optional
-        `conditional_means(s, out, data)` writes E[s_i | the other spins] into `out`, shape (d,), where that is known in
-        a cheaper way than by the cost of each flip.
+        `conditional_means(s, out, data)` writes E[s_i given the other spins] into `out`, shape (d,). Without it they
+        are s_i tanh(flip_cost / 2).
     labels : sequence, optional
-        What the sites are called.
+        Names of the sites.
     compile : bool
         Whether to compile at all.
 
-    Functions are called without `data` where none is given, unless they insist on it: then it is None. What is called
-    as plain Python gets spins as int64, so that sums and products do not overflow where compiled ones would not.
+    Functions are called without `data` where none is given, unless they require it: then it is None. Plain Python gets
+    spins as int64, so that sums and products do not overflow where compiled ones would not.
 
     See Also
     --------
-    bouncy.testing.check_target : finds out whether the functions agree with each other.
+    bouncy.testing.check_target : checks that the functions agree with each other.
 
     Examples
     --------
@@ -78,7 +76,7 @@ class Custom(Target):
     >>> bool(abs(run.pair_mean[0, 1] - np.tanh(0.5)) < 0.02)
     True
 
-    With memory for the local fields, a cost is found in O(1):
+    With the local fields in a cache, a cost takes O(1):
 
     >>> def init(s, h, M):
     ...     h[:] = M @ s.astype(np.float64)
@@ -120,7 +118,7 @@ class Custom(Target):
         functions = [UserFunction(role, f, bool(arrays), bool(known)) for role, f in given.items() if f is not None]
         self._binding = Binding(functions, arrays, known, check_flag("compile", compile))
         self._by_cost = flip_cost is not None
-        self.view()  # what is wrong with a function is best said now
+        self.view()  # compiles, so that errors in a function are raised here
 
     def _check_roles(self, roles: set[str], has_cache: bool) -> None:
         if not roles & {"flip_cost", "log_prob"}:
@@ -139,10 +137,10 @@ class Custom(Target):
     @property
     def roles(self) -> set[str]:
         """Names of the functions that were given."""
-        return set(self._binding.names)
+        return set(self._binding.roles)
 
     def run_by_python(self, role: str, s: NDArray[np.int8], i: int) -> Any:
-        """Return what the function in a role gives when it is not compiled; `i` is the site where it needs one."""
+        """Return the result of a function called as plain Python; `i` is the site, for functions that take one."""
         return self._binding.run_by_python(role, s, i)
 
     def view(self) -> Linked:
@@ -152,54 +150,42 @@ class Custom(Target):
         return linked(ByLogProb(functions, np.zeros(self.d, np.int8), np.zeros(2), np.full(1, -1)), self.d)
 
     def __repr__(self) -> str:
-        return f"Custom(d={self.d}, {', '.join(self._binding.names)})"
+        return f"Custom(d={self.d}, {', '.join(self._binding.roles)})"
 
 
-@part("trial", "values", "site")
+@target_part("trial", "values", "site")
 class ByLogProb(NamedTuple):
-    """A target of which only log p can be had: a flip costs the difference of two values.
+    """A target given by log p alone: a flip costs the difference of two values.
 
     The value of the current state is kept, so that an attempted flip evaluates log p once.
     """
 
     inner: Linked
-    trial: NDArray[np.int8]  # (d,) the current state, but for the moment of an evaluation
-    values: NDArray[np.float64]  # (2,) log p of the current state, and of the one looked at last
-    site: NDArray[np.int64]  # (1,) the site by which the latter differs, or -1
+    trial: NDArray[np.int8]  # (d,) the current state, except during an evaluation
+    values: NDArray[np.float64]  # (2,) log p of the current state, and of the state evaluated last
+    site: NDArray[np.int64]  # (1,) the site in which these two differ, or -1
 
+    def flip_cost(self, s, i):
+        trial = self.trial
+        trial[i] = -trial[i]
+        self.values[1] = log_prob(self.inner, trial)
+        self.site[0] = i
+        trial[i] = -trial[i]
+        return self.values[0] - self.values[1]
 
-implement_by_costs(ByLogProb)
+    def log_prob(self, s):
+        return self.values[0]
 
+    def init(self, s):
+        for i in range(s.size):
+            self.trial[i] = s[i]
+        self.values[0] = log_prob(self.inner, self.trial)
+        self.site[0] = -1
 
-@implements(flip_cost, ByLogProb)
-def _flip_cost(view, s, i):
-    trial = view.trial
-    trial[i] = -trial[i]
-    view.values[1] = log_prob(view.inner, trial)
-    view.site[0] = i
-    trial[i] = -trial[i]
-    return view.values[0] - view.values[1]
-
-
-@implements(flip, ByLogProb)
-def _flip(view, s, i):
-    view.trial[i] = -view.trial[i]
-    s[i] = -s[i]
-    view.values[0] = view.values[1] if view.site[0] == i else log_prob(view.inner, view.trial)
-    view.site[0] = -1
-
-
-@implements(log_prob, ByLogProb)
-def _log_prob(view, s):
-    return view.values[0]
-
-
-@implements(resync, ByLogProb)
-def _resync(view, s):
-    for i in range(s.size):
-        view.trial[i] = s[i]
-    view.values[0] = log_prob(view.inner, view.trial)
-    view.site[0] = -1
+    def on_flip(self, s, i):
+        self.trial[i] = s[i]
+        self.values[0] = self.values[1] if self.site[0] == i else log_prob(self.inner, self.trial)
+        self.site[0] = -1
 
 
 def _chain_cost(s, i, J):

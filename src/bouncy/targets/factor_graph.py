@@ -10,14 +10,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from bouncy._dispatch import implements, part
 from bouncy._validation import check_flag, check_real_array, entry, first_true
-from bouncy.targets.conditional import implement_by_costs
-from bouncy.targets.contract import Target, flip, flip_cost, log_prob, resync
+from bouncy.targets.contract import Target, target_part
+from bouncy.targets.fields import cheaper_storage
 from bouncy.targets.incidence import by_site, number_sites, pairs_in
 from bouncy.targets.linked import Linked, linked
 from bouncy.targets.mrf import MRF
-from bouncy.targets.storage import cheaper_storage
 
 _MAX_VARIABLES = 20
 # How far the probabilities of a conditional table may be from a sum of 1.
@@ -157,7 +155,7 @@ class FactorGraph(Target):
         return MRF(cheaper_storage(M), r, labels=self.labels, offset=float(offset))
 
     def view(self) -> Linked:
-        """Return the arrays for compiled loops: the model's own, shared, and places in tables, valid after `resync`."""
+        """Return the arrays for compiled loops: the model's own, shared, and places in tables, valid after `init`."""
         model = self._indptr, self._factor_of, self._stride, self._first, self._entries
         return linked(Tables(*model, np.full(self._first.size, -1, np.int64), self._offset), self.d)
 
@@ -356,7 +354,7 @@ def _count(n: int, noun: str) -> str:
 # Compiled bodies
 
 
-@part("at")
+@target_part("at")
 class Tables(NamedTuple):
     """log p(s) = offset + sum_f entries[at_f], with the places at which the tables are read kept up to date."""
 
@@ -368,43 +366,31 @@ class Tables(NamedTuple):
     at: NDArray[np.int64]  # (factors,)
     offset: float
 
+    def flip_cost(self, s, i):
+        cost = 0.0
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            now = self.at[self.factor[k]]
+            then = now - s[i] * self.stride[k]
+            cost += self.entries[np.uint64(now)] - self.entries[np.uint64(then)]
+        return cost
 
-implement_by_costs(Tables)
+    def log_prob(self, s):
+        total = self.offset
+        for f in range(self.at.size):
+            total += self.entries[np.uint64(self.at[f])]
+        return total
 
+    def init(self, s):
+        for f in range(self.at.size):
+            self.at[f] = self.first[f]
+        for i in range(s.size):
+            if s[i] > 0:
+                for k in range(self.indptr[i], self.indptr[i + 1]):
+                    self.at[self.factor[k]] += self.stride[k]
 
-@implements(flip_cost, Tables)
-def _flip_cost(view, s, i):
-    cost = 0.0
-    for k in range(view.indptr[i], view.indptr[i + 1]):
-        now = view.at[view.factor[k]]
-        then = now - s[i] * view.stride[k]
-        cost += view.entries[np.uint64(now)] - view.entries[np.uint64(then)]
-    return cost
-
-
-@implements(flip, Tables)
-def _flip(view, s, i):
-    for k in range(view.indptr[i], view.indptr[i + 1]):
-        view.at[view.factor[k]] -= s[i] * view.stride[k]
-    s[i] = -s[i]
-
-
-@implements(log_prob, Tables)
-def _log_prob(view, s):
-    total = view.offset
-    for f in range(view.at.size):
-        total += view.entries[np.uint64(view.at[f])]
-    return total
-
-
-@implements(resync, Tables)
-def _resync(view, s):
-    for f in range(view.at.size):
-        view.at[f] = view.first[f]
-    for i in range(s.size):
-        if s[i] > 0:
-            for k in range(view.indptr[i], view.indptr[i + 1]):
-                view.at[view.factor[k]] += view.stride[k]
+    def on_flip(self, s, i):
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            self.at[self.factor[k]] += s[i] * self.stride[k]
 
 
 def _example_network() -> FactorGraph:

@@ -24,8 +24,7 @@ from bouncy._validation import (
     first_true,
 )
 from bouncy.targets.contract import Target
-from bouncy.targets.dense import DenseFields
-from bouncy.targets.sparse import SparseFields
+from bouncy.targets.fields import DenseFields, SparseFields
 
 # M_ij and M_ji that differ by no more than this, relatively, differ by rounding alone.
 _ROUNDING = 1e-12
@@ -242,7 +241,7 @@ class MRF(Target):
         return out.reshape(spins.shape[:-1])[()]
 
     def view(self) -> DenseFields | SparseFields:
-        """Return the arrays for compiled loops: the model's own, shared, and fields h that are NaN until `resync`."""
+        """Return the arrays for compiled loops: the model's own, shared, and fields h that are NaN until `init`."""
         h = aligned_empty(self.d)
         h[:] = np.nan
         if self.is_sparse:

@@ -10,10 +10,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from bouncy._dispatch import implements, part
 from bouncy._validation import check_finite, check_positive, check_real_array
-from bouncy.targets.conditional import implement_by_costs
-from bouncy.targets.contract import Target, flip, flip_cost, log_prob, resync
+from bouncy.targets.contract import Target, target_part
 from bouncy.targets.incidence import by_site, number_sites, pairs_in
 from bouncy.targets.linked import Linked, linked
 
@@ -108,7 +106,7 @@ class Polynomial(Target):
         return {(): self._constant, **named} if self._constant else named
 
     def view(self) -> Linked:
-        """Return the arrays for compiled loops: the model's own, shared, and a cache per term, valid after `resync`."""
+        """Return the arrays for compiled loops: the model's own, shared, and a cache per term, valid after `init`."""
         model = self._indptr, self._term_of, self._coefficients
         if self.vartype == "SPIN":
             return linked(SpinTerms(*model, np.full(len(self._terms), np.nan), self._offset), self.d)
@@ -237,54 +235,42 @@ def _substitute(
 # Compiled bodies
 
 
-@part("value")
+@target_part("value")
 class SpinTerms(NamedTuple):
     """log p(s) = offset - sum_k c_k prod_{i in k} s_i, with each summand kept up to date."""
 
     indptr: NDArray[np.uint64]  # (d + 1,)
     term: NDArray[np.uint32]  # (sum of sizes,) those of site i are term[indptr[i]:indptr[i + 1]]
     c: NDArray[np.float64]  # (terms,)
-    value: NDArray[np.float64]  # (terms,) c_k times the product: a flip changes its sign and nothing is ever rounded
+    value: NDArray[np.float64]  # (terms,) c_k times the product: a flip changes its sign, without rounding
     offset: float
 
+    def flip_cost(self, s, i):
+        total = 0.0
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            total += self.value[self.term[k]]
+        return -2.0 * total
 
-implement_by_costs(SpinTerms)
+    def log_prob(self, s):
+        total = 0.0
+        for k in range(self.value.size):
+            total += self.value[k]
+        return self.offset - total
 
+    def init(self, s):
+        for k in range(self.c.size):
+            self.value[k] = self.c[k]
+        for i in range(s.size):
+            if s[i] < 0:
+                for k in range(self.indptr[i], self.indptr[i + 1]):
+                    self.value[self.term[k]] = -self.value[self.term[k]]
 
-@implements(flip_cost, SpinTerms)
-def _spin_cost(view, s, i):
-    total = 0.0
-    for k in range(view.indptr[i], view.indptr[i + 1]):
-        total += view.value[view.term[k]]
-    return -2.0 * total
-
-
-@implements(flip, SpinTerms)
-def _spin_flip(view, s, i):
-    for k in range(view.indptr[i], view.indptr[i + 1]):
-        view.value[view.term[k]] = -view.value[view.term[k]]
-    s[i] = -s[i]
-
-
-@implements(log_prob, SpinTerms)
-def _spin_log_prob(view, s):
-    total = 0.0
-    for k in range(view.value.size):
-        total += view.value[k]
-    return view.offset - total
+    def on_flip(self, s, i):
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            self.value[self.term[k]] = -self.value[self.term[k]]
 
 
-@implements(resync, SpinTerms)
-def _spin_resync(view, s):
-    for k in range(view.c.size):
-        view.value[k] = view.c[k]
-    for i in range(s.size):
-        if s[i] < 0:
-            for k in range(view.indptr[i], view.indptr[i + 1]):
-                view.value[view.term[k]] = -view.value[view.term[k]]
-
-
-@part("zeros")
+@target_part("zeros")
 class BinaryTerms(NamedTuple):
     """log p(s) = offset - sum_k c_k [x_i = 1 for all i in k], with the number of x_i = 0 in each term kept."""
 
@@ -294,45 +280,33 @@ class BinaryTerms(NamedTuple):
     zeros: NDArray[np.int32]  # (terms,)
     offset: float
 
+    def flip_cost(self, s, i):
+        # A term depends on x_i only where no other variable of it is 0.
+        own = 1 if s[i] < 0 else 0
+        total = 0.0
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            if self.zeros[self.term[k]] == own:
+                total += self.c[self.term[k]]
+        return -s[i] * total
 
-implement_by_costs(BinaryTerms)
+    def log_prob(self, s):
+        total = 0.0
+        for k in range(self.c.size):
+            if self.zeros[k] == 0:
+                total += self.c[k]
+        return self.offset - total
 
+    def init(self, s):
+        for k in range(self.zeros.size):
+            self.zeros[k] = 0
+        for i in range(s.size):
+            if s[i] < 0:
+                for k in range(self.indptr[i], self.indptr[i + 1]):
+                    self.zeros[self.term[k]] += 1
 
-@implements(flip_cost, BinaryTerms)
-def _binary_cost(view, s, i):
-    # A term depends on x_i only where no other variable of it is 0.
-    own = 1 if s[i] < 0 else 0
-    total = 0.0
-    for k in range(view.indptr[i], view.indptr[i + 1]):
-        if view.zeros[view.term[k]] == own:
-            total += view.c[view.term[k]]
-    return -s[i] * total
-
-
-@implements(flip, BinaryTerms)
-def _binary_flip(view, s, i):
-    for k in range(view.indptr[i], view.indptr[i + 1]):
-        view.zeros[view.term[k]] += s[i]
-    s[i] = -s[i]
-
-
-@implements(log_prob, BinaryTerms)
-def _binary_log_prob(view, s):
-    total = 0.0
-    for k in range(view.c.size):
-        if view.zeros[k] == 0:
-            total += view.c[k]
-    return view.offset - total
-
-
-@implements(resync, BinaryTerms)
-def _binary_resync(view, s):
-    for k in range(view.zeros.size):
-        view.zeros[k] = 0
-    for i in range(s.size):
-        if s[i] < 0:
-            for k in range(view.indptr[i], view.indptr[i + 1]):
-                view.zeros[view.term[k]] += 1
+    def on_flip(self, s, i):
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            self.zeros[self.term[k]] -= s[i]
 
 
 EXAMPLES = {

@@ -10,13 +10,11 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import helper
-from bouncy._dispatch import implements, part
 from bouncy._validation import check_real_array, check_spins
-from bouncy.targets.conditional import implement_by_costs
-from bouncy.targets.contract import Target, flip, flip_cost, log_prob, resync
+from bouncy.targets.contract import Target, target_part
+from bouncy.targets.fields import cheaper_storage
 from bouncy.targets.linked import Linked, linked
 from bouncy.targets.mrf import MRF
-from bouncy.targets.storage import cheaper_storage
 
 # A product of ratios that are each within e^-80 to e^80 is turned into a logarithm before it leaves e^-230 to e^230, so
 # that the next one can neither overflow nor become subnormal. Larger weights go through logarithms one by one.
@@ -183,7 +181,7 @@ class VisibleRBM(Target):
         self._log_ratio = 2 * form.W.sum(axis=1)
 
     def view(self) -> Linked:
-        """Return the arrays for compiled loops: the model's own, shared, and caches that are NaN until `resync`."""
+        """Return the arrays for compiled loops: the model's own, shared, and caches that are NaN until `init`."""
         W, b, c, offset = self._form
         a, on, off = (np.full(c.size, np.nan) for _ in range(3))
         return linked(Activations(W, b, c, self._ratio, self._log_ratio, a, on, off, offset), self.d)
@@ -238,7 +236,7 @@ def _unit_names(letter: str, n: int) -> tuple[str, ...]:
 # Compiled bodies
 
 
-@part("a", "on", "off")
+@target_part("a", "on", "off")
 class Activations(NamedTuple):
     """log p(s) = offset + b.s + sum_j log(2 cosh a_j) with the activations a = c + W's kept up to date."""
 
@@ -252,19 +250,48 @@ class Activations(NamedTuple):
     off: NDArray[np.float64]  # (hidden,) that it is -1: not 1 - on, which would lose its digits
     offset: float
 
+    def flip_cost(self, s, i):
+        # As cosh(a + 2W)/cosh(a) = exp(-2W) (off + on exp(4W)), and cosh(a - 2W)/cosh(a) = exp(-2W) (on + off exp(4W)),
+        # a hidden unit takes one multiplication and addition of positive numbers: no exponential, no cancellation.
+        if s[i] < 0:
+            log_product = _log_product(self, i, self.off, self.on, 2.0)
+        else:
+            log_product = _log_product(self, i, self.on, self.off, -2.0)
+        return 2.0 * s[i] * self.b[i] + self.log_ratio[i] - log_product
 
-implement_by_costs(Activations)
+    def log_prob(self, s):
+        total = self.offset
+        for i in range(s.size):
+            total += s[i] * self.b[i]
+        for j in range(self.a.size):
+            total += math.log(2.0) + _log_cosh(self.a[j])
+        return total
 
+    def init(self, s):
+        for j in range(self.a.size):
+            self.a[j] = self.c[j]
+        for i in range(s.size):
+            spin = float(s[i])
+            row = self.W[i]
+            for j in range(self.a.size):
+                self.a[j] += spin * row[j]
+        for j in range(self.a.size):
+            _set_hidden(self, j)
 
-@implements(flip_cost, Activations)
-def _flip_cost(view, s, i):
-    # As cosh(a + 2W)/cosh(a) = exp(-2W) (off + on exp(4W)), and cosh(a - 2W)/cosh(a) = exp(-2W) (on + off exp(4W)), a
-    # hidden unit takes one multiplication and addition of positive numbers: no exponential, no cancellation.
-    if s[i] < 0:
-        log_product = _log_product(view, i, view.off, view.on, 2.0)
-    else:
-        log_product = _log_product(view, i, view.on, view.off, -2.0)
-    return 2.0 * s[i] * view.b[i] + view.log_ratio[i] - log_product
+    def on_flip(self, s, i):
+        change = 2.0 * s[i]
+        row = self.W[i]
+        a = self.a
+        for j in range(a.size):
+            a[j] += change * row[j]
+        if s[i] > 0:
+            lost = _shift_odds(self.ratio[i], self.off, self.on)
+        else:
+            lost = _shift_odds(self.ratio[i], self.on, self.off)
+        if lost > 0:
+            for j in range(a.size):
+                if not self.on[j] * self.off[j] > _TINY:
+                    _set_hidden(self, j)
 
 
 @helper
@@ -286,24 +313,6 @@ def _log_product(view, i, constant, slope, change):
     return total + math.log(product)
 
 
-@implements(flip, Activations)
-def _flip(view, s, i):
-    change = -2.0 * s[i]
-    row = view.W[i]
-    a = view.a
-    for j in range(a.size):
-        a[j] += change * row[j]
-    if s[i] < 0:
-        lost = _shift_odds(view.ratio[i], view.off, view.on)
-    else:
-        lost = _shift_odds(view.ratio[i], view.on, view.off)
-    if lost > 0:
-        for j in range(a.size):
-            if not view.on[j] * view.off[j] > _TINY:
-                _set_hidden(view, j)
-    s[i] = -s[i]
-
-
 @helper
 def _shift_odds(ratio, other, state):
     """Multiply the odds state : other of each hidden unit, in place, and return how many units lost their digits.
@@ -316,7 +325,7 @@ def _shift_odds(ratio, other, state):
         scale = 1.0 / (other[j] + weighted)
         other[j] *= scale
         state[j] = weighted * scale
-        lost += not other[j] * state[j] > _TINY  # nor is NaN
+        lost += not other[j] * state[j] > _TINY  # also true of NaN
     return lost
 
 
@@ -329,33 +338,10 @@ def _set_hidden(view, j):
     view.off[j] = unlikely if view.a[j] > 0 else likely
 
 
-@implements(log_prob, Activations)
-def _log_prob(view, s):
-    total = view.offset
-    for i in range(s.size):
-        total += s[i] * view.b[i]
-    for j in range(view.a.size):
-        total += math.log(2.0) + _log_cosh(view.a[j])
-    return total
-
-
 @helper
 def _log_cosh(x):
     """Return log(cosh(x)) without overflow."""
     return abs(x) + math.log1p(math.exp(-2.0 * abs(x))) - math.log(2.0)
-
-
-@implements(resync, Activations)
-def _resync(view, s):
-    for j in range(view.a.size):
-        view.a[j] = view.c[j]
-    for i in range(s.size):
-        spin = float(s[i])
-        row = view.W[i]
-        for j in range(view.a.size):
-            view.a[j] += spin * row[j]
-    for j in range(view.a.size):
-        _set_hidden(view, j)
 
 
 def _example(units: str) -> RBM:

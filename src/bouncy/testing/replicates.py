@@ -22,7 +22,7 @@ from bouncy.enumeration import exact, states
 from bouncy.recorders.pairs import AllPairs, EdgePairs, NoPairs, Pairs, all_pairs, edge_pairs, no_pairs
 from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN, SINCE_DRAW, close_batch, new_recorder
 from bouncy.samplers.contract import SpinSampler
-from bouncy.targets.contract import Target, raise_failure, resync
+from bouncy.targets.contract import Target, init, raise_failure
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.contract import renew
 from bouncy.workers.kernel import advance
@@ -196,7 +196,7 @@ def _run(clock, toll, target, recorder, s, flips_since_resync, times, sites, swe
     for k in range(starts.shape[0]):
         for i in range(s.size):
             s[i] = starts[k, i]
-        resync(target, s)
+        init(target, s)
         flips_since_resync[0] = 0
         restart(clock)
         renew(toll)

@@ -7,7 +7,7 @@ import numpy as np
 from bouncy._compile import kernel
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS, has_room, record_flip, record_sweep
-from bouncy.targets.contract import failed, flip, flip_cost, log_prob, resync
+from bouncy.targets.contract import failed, flip_cost, init, log_prob, on_flip
 from bouncy.tolls.contract import pay
 
 # Hits that the clock hands over at a time: small enough for the fastest cache.
@@ -21,7 +21,7 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
     """Run a chain for n sweeps, and return how many are left: because its target failed, or its recorder is full.
 
     Everything but `sweep_time` and `n_sweeps` is changed in place; `times` and `sites` are a buffer for hits. Cost: one
-    `fill` and one `flip_cost` per hit, one `flip` and one `record_flip` per accepted flip, O(d) per sweep.
+    `fill` and one `flip_cost` per hit, one `on_flip` and one `record_flip` per accepted flip, O(d) per sweep.
     """
     purse = toll.purse[0]
     events = recorder.open_events
@@ -42,7 +42,8 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
                 passed, purse = pay(toll, purse, cost, i)
                 if passed:
                     record_flip(recorder, s, i, times[k])
-                    flip(target, s, i)
+                    s[i] = -s[i]
+                    on_flip(target, s, i)
                     flips += 1
                     if failed(target):
                         return n_sweeps - sweep
@@ -55,7 +56,7 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
         flips_since_resync[0] += flips
         if flips_since_resync[0] >= _FLIPS_PER_SITE * s.size:
             flips_since_resync[0] = 0
-            resync(target, s)
+            init(target, s)
         record_sweep(recorder, target, s, sweep_time)
         if failed(target):
             return n_sweeps - sweep
@@ -69,5 +70,5 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
 @kernel
 def settle(target, s):
     """Compute the caches of the target from s, and return log p(s)."""
-    resync(target, s)
+    init(target, s)
     return log_prob(target, s)

@@ -16,7 +16,7 @@ from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.coupling import Matrix
 from bouncy.piecewise.potential import Cells, Potential
 from bouncy.piecewise.targets._definite import read_definite
-from bouncy.targets.storage import cheaper_storage
+from bouncy.targets.fields import cheaper_storage
 
 Array = NDArray[np.float64]
 

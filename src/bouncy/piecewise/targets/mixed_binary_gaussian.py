@@ -17,8 +17,8 @@ from bouncy.clocks.contract import mean_speed
 from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.coupling import Matrix
 from bouncy.piecewise.potential import Cells, Potential
+from bouncy.targets.fields import cheaper_storage
 from bouncy.targets.mrf import MRF
-from bouncy.targets.storage import cheaper_storage
 
 Array = NDArray[np.float64]
 
