@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 from bouncy import enumeration
 from bouncy.enumeration import exact, states
+from bouncy.targets.by_address import linked
 from bouncy.targets.contract import Target, TargetError, target_part
-from bouncy.targets.linked import linked
 from bouncy.targets.mrf import MRF
 
 RELATIVE = 1e-12

@@ -1,150 +1,39 @@
-"""bouncy: binary distributions sampled with the Binary Bouncy Particle Sampler."""
+"""bouncy: binary distributions sampled with the Binary Bouncy Particle Sampler.
+
+Names are imported on first use: numba and scipy are not needed to ask for the version. `__init__.pyi` lists the public
+names for type checkers and for this module alike. A class of a target or sampler that is named after its file, such as
+FactorGraph in targets/factor_graph.py, is public without being listed.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib
-from typing import TYPE_CHECKING, Any
+import pkgutil
+import re
+from typing import Any
 
-if TYPE_CHECKING:
-    from bouncy._sample import resume, sample
-    from bouncy.enumeration import Exact, exact, states
-    from bouncy.formats.files import ModelFileError, load_model, save_model
-    from bouncy.piecewise.contract import PiecewiseTarget
-    from bouncy.piecewise.targets.bayesian_lasso import BayesianLasso
-    from bouncy.piecewise.targets.gaussian import Gaussian
-    from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian
-    from bouncy.piecewise.targets.spike_slab import SpikeSlab
-    from bouncy.piecewise.targets.truncated_gaussian import TruncatedGaussian
-    from bouncy.results.inclusion import InclusionTable
-    from bouncy.results.paths import PathRun
-    from bouncy.results.run import Run
-    from bouncy.results.spins import SpinRun
-    from bouncy.results.summary import Summary
-    from bouncy.run.endings import DisagreementWarning, InterruptedWarning, NoFlipWarning
-    from bouncy.run.progress import Progress
-    from bouncy.run.remote import WorkerError
-    from bouncy.samplers.bps import BPS
-    from bouncy.samplers.contract import NotErgodicWarning, PathSampler, Sampler, SpinSampler
-    from bouncy.samplers.gibbs import Gibbs
-    from bouncy.samplers.hmc import HMC
-    from bouncy.samplers.metropolis import Metropolis
-    from bouncy.storage.checkpoint import CheckpointError, CheckpointWarning
-    from bouncy.storage.rows import SpillWarning
-    from bouncy.storage.run_file import RunFileError
-    from bouncy.targets._binding import SlowTargetWarning
-    from bouncy.targets.contract import Target, TargetError
-    from bouncy.targets.custom import Custom
-    from bouncy.targets.factor_graph import FactorGraph
-    from bouncy.targets.mrf import MRF
-    from bouncy.targets.polynomial import Polynomial
-    from bouncy.targets.rbm import RBM
-    from bouncy.targets.variable_selection import VariableSelection
-    from bouncy.workers.within import Within
+# Folders of parts whose classes are public.
+_PARTS = ("bouncy.targets", "bouncy.piecewise.targets", "bouncy.samplers")
+# Modules that need another package, and so are not in `dir`: help() imports all that is.
+_EXTRAS = ("dimod", "pymc")
 
-__all__ = [
-    "BPS",
-    "HMC",
-    "MRF",
-    "RBM",
-    "BayesianLasso",
-    "CheckpointError",
-    "CheckpointWarning",
-    "Custom",
-    "DisagreementWarning",
-    "Exact",
-    "FactorGraph",
-    "Gaussian",
-    "Gibbs",
-    "InclusionTable",
-    "InterruptedWarning",
-    "Metropolis",
-    "MixedBinaryGaussian",
-    "ModelFileError",
-    "NoFlipWarning",
-    "NotErgodicWarning",
-    "PathRun",
-    "PathSampler",
-    "PiecewiseTarget",
-    "Polynomial",
-    "Progress",
-    "Run",
-    "RunFileError",
-    "Sampler",
-    "SlowTargetWarning",
-    "SpikeSlab",
-    "SpillWarning",
-    "SpinRun",
-    "SpinSampler",
-    "Summary",
-    "Target",
-    "TargetError",
-    "TruncatedGaussian",
-    "VariableSelection",
-    "Within",
-    "WorkerError",
-    "__version__",
-    "exact",
-    "load_model",
-    "resume",
-    "sample",
-    "save_model",
-    "states",
-]
 
-_HOME = {
-    "BPS": "bouncy.samplers.bps",
-    "BayesianLasso": "bouncy.piecewise.targets.bayesian_lasso",
-    "CheckpointError": "bouncy.storage.checkpoint",
-    "CheckpointWarning": "bouncy.storage.checkpoint",
-    "Custom": "bouncy.targets.custom",
-    "DisagreementWarning": "bouncy.run.endings",
-    "Exact": "bouncy.enumeration",
-    "FactorGraph": "bouncy.targets.factor_graph",
-    "Gaussian": "bouncy.piecewise.targets.gaussian",
-    "Gibbs": "bouncy.samplers.gibbs",
-    "HMC": "bouncy.samplers.hmc",
-    "InclusionTable": "bouncy.results.inclusion",
-    "InterruptedWarning": "bouncy.run.endings",
-    "MRF": "bouncy.targets.mrf",
-    "Metropolis": "bouncy.samplers.metropolis",
-    "MixedBinaryGaussian": "bouncy.piecewise.targets.mixed_binary_gaussian",
-    "ModelFileError": "bouncy.formats.files",
-    "NoFlipWarning": "bouncy.run.endings",
-    "NotErgodicWarning": "bouncy.samplers.contract",
-    "PathRun": "bouncy.results.paths",
-    "PathSampler": "bouncy.samplers.contract",
-    "PiecewiseTarget": "bouncy.piecewise.contract",
-    "Polynomial": "bouncy.targets.polynomial",
-    "Progress": "bouncy.run.progress",
-    "RBM": "bouncy.targets.rbm",
-    "Run": "bouncy.results.run",
-    "RunFileError": "bouncy.storage.run_file",
-    "Sampler": "bouncy.samplers.contract",
-    "SlowTargetWarning": "bouncy.targets._binding",
-    "SpikeSlab": "bouncy.piecewise.targets.spike_slab",
-    "SpillWarning": "bouncy.storage.rows",
-    "SpinRun": "bouncy.results.spins",
-    "SpinSampler": "bouncy.samplers.contract",
-    "Summary": "bouncy.results.summary",
-    "Target": "bouncy.targets.contract",
-    "TargetError": "bouncy.targets.contract",
-    "TruncatedGaussian": "bouncy.piecewise.targets.truncated_gaussian",
-    "VariableSelection": "bouncy.targets.variable_selection",
-    "Within": "bouncy.workers.within",
-    "WorkerError": "bouncy.run.remote",
-    "exact": "bouncy.enumeration",
-    "load_model": "bouncy.formats.files",
-    "resume": "bouncy._sample",
-    "sample": "bouncy._sample",
-    "save_model": "bouncy.formats.files",
-    "states": "bouncy.enumeration",
-}
+@functools.cache
+def _modules() -> dict[str, str]:
+    """Return {public name: its module} of the names in `__init__.pyi`; a module of this package is in "bouncy"."""
+    stub = (pkgutil.get_data(__name__, "__init__.pyi") or b"").decode()
+    found = re.findall(r"^from ([\w.]+) import (\w+) as", stub, re.MULTILINE)
+    return {name: module for module, name in found}
 
-_MODULES = ("conjugate", "experiments", "piecewise", "plots", "testing")
+
+def _named_parts() -> dict[str, str]:
+    from bouncy._registry import named_classes
+
+    return {name: module for package in _PARTS for name, module in named_classes(package).items()}
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name on first use: numba and scipy are not needed to ask for the version."""
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 
@@ -152,12 +41,17 @@ def __getattr__(name: str) -> Any:
             return version("bouncy")
         except PackageNotFoundError:  # a checkout that is not installed
             return "unknown"
-    if name in _MODULES:
+    if name == "__all__":
+        names = {name for name, module in _modules().items() if module != "bouncy"}
+        return sorted({*names, *_named_parts(), "__version__"})
+    module = _modules().get(name) or (None if name.startswith("_") else _named_parts().get(name))
+    if module == "bouncy":
         return importlib.import_module(f"bouncy.{name}")
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
+    if module is not None:
+        return getattr(importlib.import_module(module), name)
     raise AttributeError(f"module 'bouncy' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *_MODULES]
+    modules = {name for name, module in _modules().items() if module == "bouncy"}
+    return [*__getattr__("__all__"), *sorted(modules.difference(_EXTRAS))]

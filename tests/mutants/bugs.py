@@ -63,7 +63,7 @@ KERNEL = "run/kernel.py"
 GAUSSIAN = "clocks/gaussian.py"
 EXPONENTIAL = "clocks/exponential.py"
 FIELDS = "targets/fields.py"
-LINKED = "targets/linked.py"
+BY_ADDRESS = "targets/by_address.py"
 CUSTOM = "targets/custom.py"
 CONDITIONING = "targets/conditioning.py"
 CONTRACT = "targets/contract.py"
@@ -547,9 +547,9 @@ BUGS = (
         "a cost of minus infinity passes for a cost",
         (
             Edit(
-                LINKED,
-                "if not cost > -np.inf:  # also true of NaN\n        _judge(view.judges, view.fault, view.where, FLIP_COST",
-                "if cost != cost:\n        _judge(view.judges, view.fault, view.where, FLIP_COST",
+                BY_ADDRESS,
+                "if not cost > -np.inf:  # also true of NaN\n        _judge",
+                "if cost != cost:\n        _judge",
             ),
         ),
         ("tests/targets/test_custom.py::test_what_cannot_be_a_cost_stops_the_chain[infinite gain-python]",),
@@ -617,7 +617,7 @@ BUGS = (
     Bug(
         "44",
         "hidden units are not told of a flip",
-        (Edit("targets/rbm.py", "            a[j] += change * row[j]\n", "            a[j] += 0.0 * change * row[j]\n"),),
+        (Edit("targets/rbm.py", "  a[j] += change * row[j]\n", "  a[j] += 0.0 * change * row[j]\n"),),
         (conformance("test_functions_agree", "rbm-visible"),),
     ),
     Bug(
@@ -638,7 +638,7 @@ BUGS = (
     Bug(
         "47",
         "a restored chain keeps the caches of the state it was in",
-        (Edit(LINKED, "return [self.fault, *self.memory.caches]", "return [self.fault]"),),
+        (Edit(BY_ADDRESS, "return [self.fault, *self.memory.caches]", "return [self.fault]"),),
         (conformance("test_a_chain_can_be_copied_and_put_back", "polynomial-spin"),),
     ),
     # The general engine.

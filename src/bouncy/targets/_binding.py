@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from bouncy.targets._data import copy_arrays, freeze, leaves
 from bouncy.targets._native import address_of, lay_out, pointer_to
 from bouncy.targets._user_functions import UserFunction
+from bouncy.targets.by_address import ARGUMENTS, NAMES, Linked, Memory, link
 from bouncy.targets.contract import TargetError, shown
-from bouncy.targets.linked import ARGUMENTS, NAMES, Linked, Memory, link
 
 # numba's message about a function that writes to a read-only array.
 _WRITES = "Cannot modify readonly array"

@@ -1,7 +1,7 @@
 """One function of a user, with an address: that of compiled code, or of a callback into Python.
 
 Either is called with the address of (cache, data), each a tuple of one element or none, and with spins as a pointer
-and a size (see `linked.Linked`).
+and a size (see `by_address.Linked`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper, without_memory
 from bouncy.targets._native import array_at, dereference, frozen_type, joined, read_only
+from bouncy.targets.by_address import ARGUMENTS, BAD_AT, FINE, RAISED, as_number, as_status
 from bouncy.targets.contract import costs_to_means
-from bouncy.targets.linked import ARGUMENTS, BAD_AT, FINE, RAISED, as_number, as_status
 
 # What each function is called with before `data`; the cache only where there is one.
 PARAMETERS = {

@@ -13,6 +13,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from bouncy._validation import check_nonnegative
+from bouncy.targets.by_address import Linked, linked
 from bouncy.targets.contract import (
     Target,
     conditional_means,
@@ -23,7 +24,6 @@ from bouncy.targets.contract import (
     on_flip,
     target_part,
 )
-from bouncy.targets.linked import Linked, linked
 
 
 class Clamped(Target):

@@ -32,7 +32,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -45,6 +45,7 @@ from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative, check_spins
 
 if TYPE_CHECKING:
+    from bouncy.formats.files._json_fields import Fields
     from bouncy.results.spins import SpinRun
 
     _Base = Samplable[SpinRun]
@@ -113,6 +114,8 @@ class Target(_Base, ABC):
     """
 
     kind = "spins"
+    # Name of this kind of target in JSON documents, or None if it has no `to_json` and `from_json`.
+    json_kind: ClassVar[str | None] = None
     _parent: tuple[Target, NDArray[np.intp], NDArray[np.int8]] | None = None
 
     @abstractmethod
@@ -152,6 +155,17 @@ class Target(_Base, ABC):
         generator = probe_generator()
         starts = [self.start(generator) for _ in range(_STARTS)]
         return described(self, np.concatenate([fixed_spins(PROBES - _STARTS, self.d), np.array(starts, np.int8)]))
+
+    # Files
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of a JSON document, without labels: numbers, text, None, and lists of these."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be written to JSON")
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> Target:
+        """Return the target of a JSON document, taking its fields, without labels; errors name the field."""
+        raise NotImplementedError(f"{cls.__name__} cannot be read from JSON")
 
     # Conditioning and temperature
 

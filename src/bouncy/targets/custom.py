@@ -12,8 +12,8 @@ from bouncy._validation import check_count, check_flag
 from bouncy.targets._binding import Binding
 from bouncy.targets._data import read_cache, read_data
 from bouncy.targets._user_functions import UserFunction
+from bouncy.targets.by_address import Linked, linked
 from bouncy.targets.contract import Target, log_prob, target_part
-from bouncy.targets.linked import Linked, linked
 
 
 class Custom(Target):

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import check_flag, check_real_array, entry, first_true
+from bouncy.targets.by_address import Linked, linked
 from bouncy.targets.contract import Target, target_part
 from bouncy.targets.fields import cheaper_storage
-from bouncy.targets.incidence import by_site, number_sites, pairs_in
-from bouncy.targets.linked import Linked, linked
+from bouncy.targets.incidence import BYTES_PER_SITE, by_site, number_sites, pairs_in
 from bouncy.targets.mrf import MRF
+
+if TYPE_CHECKING:
+    from bouncy.formats.files._json_fields import Fields
 
 _MAX_VARIABLES = 20
 # How far the probabilities of a conditional table may be from a sum of 1.
@@ -56,6 +59,8 @@ class FactorGraph(Target):
     >>> bouncy.exact(t).mean.round(6)  # E[a] = (3 - 1) / 4
     array([0.5     , 0.166667])
     """
+
+    json_kind = "factor-graph"
 
     def __init__(
         self,
@@ -168,6 +173,19 @@ class FactorGraph(Target):
         preferred = super().start(generator)
         return self._search(preferred) if any(self._has_zeros) else preferred
 
+    def to_json(self) -> dict[str, Any]:
+        rows: list[Any] = [[[], [self._offset]]] if self._offset else []
+        for group, table in zip(self._groups, self._tables, strict=True):
+            rows.append([list(group), [None if value == -np.inf else value for value in table.ravel().tolist()]])
+        return {"d": self.d, "log": True, "factors": rows}
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> FactorGraph:
+        d = fields.count("d", BYTES_PER_SITE)
+        log = fields.choice("log", (True, False))
+        rows = enumerate(fields.rows("factors"))
+        return cls([_factor_from_json(fields, row, f"factors[{k}]", d, log) for k, row in rows], d=d, log=log)
+
     def __repr__(self) -> str:
         n, largest = len(self._groups), max(map(len, self._groups), default=0)
         return f"FactorGraph(d={self.d}, {_count(n, 'factor')} of up to {_count(largest, 'variable')})"
@@ -268,6 +286,26 @@ def _read_factor(k: int, factor: Any, log: bool) -> tuple[tuple[Hashable, ...], 
     if np.isneginf(table).all():
         raise ValueError(f"{name} gives every state the potential zero, so there is no distribution")
     return variables, table
+
+
+def _factor_from_json(
+    fields: Fields, row: Any, name: str, d: int, log: bool
+) -> tuple[tuple[int, ...], NDArray[np.float64]]:
+    from bouncy.formats.files._json_fields import listed, number, sites
+
+    first, second = listed(fields.source, row, name, 2)
+    variables = sites(fields.source, first, f"{name}[0]", d)
+    values = listed(fields.source, second, f"{name}[1]")
+    if len(values) != 2 ** min(len(variables), 64):
+        raise fields.source.error(
+            f"must have 2^{len(variables)} entries, for {len(variables)} variables, got {len(values)}",
+            field=f"{name}[1]",
+        )
+    table = [
+        -np.inf if log and value is None else number(fields.source, value, f"{name}[1][{k}]")
+        for k, value in enumerate(values)
+    ]
+    return variables, np.array(table).reshape((2,) * len(variables))
 
 
 def _read_variables(variables: Any, name: str) -> tuple[Hashable, ...]:

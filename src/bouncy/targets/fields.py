@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from bouncy._compile import helper
 from bouncy.targets.contract import target_part
 
 # A flip reads a row of a dense matrix in one vectorised pass, but goes through the entries of a sparse row one by one:
@@ -34,10 +35,12 @@ def cheaper_storage(M: Any) -> Any:
     return scipy.sparse.csr_array(M)
 
 
+@helper
 def _flip_cost(view, s, i):
     return -2.0 * s[i] * view.h[i]
 
 
+@helper
 def _log_prob(view, s):
     total = 0.0
     for i in range(s.size):
@@ -54,8 +57,11 @@ class DenseFields(NamedTuple):
     h: NDArray[np.float64]  # (d,)
     offset: float
 
-    flip_cost = _flip_cost
-    log_prob = _log_prob
+    def flip_cost(self, s, i):
+        return _flip_cost(self, s, i)
+
+    def log_prob(self, s):
+        return _log_prob(self, s)
 
     def init(self, s):
         h = self.h
@@ -87,8 +93,11 @@ class SparseFields(NamedTuple):
     h: NDArray[np.float64]  # (d,)
     offset: float
 
-    flip_cost = _flip_cost
-    log_prob = _log_prob
+    def flip_cost(self, s, i):
+        return _flip_cost(self, s, i)
+
+    def log_prob(self, s):
+        return _log_prob(self, s)
 
     def init(self, s):
         for i in range(s.size):

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from bouncy._samplable import check_labels
 from bouncy._validation import check_count
 
+# About what a site takes in a model that gives a number of sites without a field for each.
+BYTES_PER_SITE = 64
 # Pairs beyond which a pattern of them is not worth its memory.
 _MAX_PAIRS = 2**24
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -25,6 +25,9 @@ from bouncy._validation import (
 )
 from bouncy.targets.contract import Target
 from bouncy.targets.fields import DenseFields, SparseFields
+
+if TYPE_CHECKING:
+    from bouncy.formats.files._json_fields import Fields
 
 # M_ij and M_ji that differ by no more than this, relatively, differ by rounding alone.
 _ROUNDING = 1e-12
@@ -70,6 +73,8 @@ class MRF(Target):
     >>> t.log_prob([[1, 1], [1, -1]])
     array([ 0., -1.])
     """
+
+    json_kind = "mrf"
 
     def __init__(
         self,
@@ -214,6 +219,31 @@ class MRF(Target):
         from bouncy.formats.ising import to_bqm
 
         return to_bqm(self, temperature)
+
+    def to_json(self) -> dict[str, Any]:
+        from bouncy.formats._terms import energy_terms
+
+        upper = energy_terms(self, 1.0)
+        content = {
+            "storage": "sparse" if self.is_sparse else "dense",
+            "offset": self.offset,
+            "fields": self._r.tolist(),
+            "couplings": [list(row) for row in zip(upper.i.tolist(), upper.j.tolist(), upper.J.tolist(), strict=True)],
+        }
+        return content if self.shape is None else content | {"lattice": list(self.shape)}
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> MRF:
+        sparse = fields.choice("storage", ("dense", "sparse")) == "sparse"
+        offset = fields.number("offset", 0.0)
+        r = fields.numbers("fields")
+        M = _couplings_from_json(fields, len(r))
+        if not sparse:
+            fields.check_memory(8 * len(r) ** 2, "fields")
+        shape = _lattice_from_json(fields, len(r))
+        model = cls(M if sparse else M.toarray(), r, offset=offset)
+        model.shape = shape
+        return model
 
     @property
     def M(self) -> Any:
@@ -445,6 +475,41 @@ def _lattice_couplings(
         return scipy.sparse.coo_array((d, d))
     i, j, bond = np.concatenate(first), np.concatenate(second), np.concatenate(value)
     return scipy.sparse.coo_array((np.r_[bond, bond], (np.r_[i, j], np.r_[j, i])), shape=(d, d))
+
+
+def _couplings_from_json(fields: Fields, d: int) -> scipy.sparse.csr_array:
+    from bouncy.formats.files._json_fields import listed, number, site
+
+    first, second, values = [], [], []
+    for k, row in enumerate(fields.rows("couplings")):
+        name = f"couplings[{k}]"
+        i, j, value = listed(fields.source, row, name, 3)
+        first.append(site(fields.source, i, f"{name}[0]", d))
+        second.append(site(fields.source, j, f"{name}[1]", d))
+        values.append(number(fields.source, value, f"{name}[2]"))
+    a, b = np.array(first, np.int64), np.array(second, np.int64)
+    same = first_true(a == b)
+    if same is not None:
+        k = same[0]
+        raise fields.source.error(f"couples site {a[k]} to itself", field=f"couplings[{k}]")
+    _, places = np.unique(np.minimum(a, b) * d + np.maximum(a, b), return_index=True)
+    if places.size < a.size:
+        k = int(np.setdiff1d(np.arange(a.size), places)[0])
+        raise fields.source.error(f"couples sites {a[k]} and {b[k]} again", field=f"couplings[{k}]")
+    return scipy.sparse.csr_array((np.r_[values, values], (np.r_[a, b], np.r_[b, a])), shape=(d, d), dtype=np.float64)
+
+
+def _lattice_from_json(fields: Fields, d: int) -> tuple[int, ...] | None:
+    from bouncy.formats.files._json_fields import listed, shown
+    from bouncy.formats.files._lattice import is_lattice
+
+    value = fields.take("lattice", None)
+    if value is None:
+        return None
+    sides = tuple(listed(fields.source, value, "lattice"))
+    if any(type(side) is not int for side in sides) or not is_lattice(sides, d):
+        raise fields.source.error(f"must hold the sides of a lattice of {d} sites, got {shown(value)}", field="lattice")
+    return sides
 
 
 def _is_sparse(M: Any) -> bool:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import check_finite, check_positive, check_real_array
+from bouncy.targets.by_address import Linked, linked
 from bouncy.targets.contract import Target, target_part
-from bouncy.targets.incidence import by_site, number_sites, pairs_in
-from bouncy.targets.linked import Linked, linked
+from bouncy.targets.incidence import BYTES_PER_SITE, by_site, number_sites, pairs_in
+
+if TYPE_CHECKING:
+    from bouncy.formats.files._json_fields import Fields
 
 _VARTYPES = ("SPIN", "BINARY")
 
@@ -63,6 +66,8 @@ class Polynomial(Target):
     >>> h.log_prob([[1, 1, 1], [-1, 1, 1]])
     array([-1.,  2.])
     """
+
+    json_kind = "polynomial"
 
     def __init__(
         self,
@@ -115,6 +120,26 @@ class Polynomial(Target):
     def edges(self) -> scipy.sparse.csr_array | None:
         """Return the pattern of pairs that share a term, (d, d) of bool, or None beyond 2^24 pairs."""
         return pairs_in(self._terms, self.d)
+
+    def to_json(self) -> dict[str, Any]:
+        energies = [self._constant, *self._energies.tolist()] if self._constant else self._energies.tolist()
+        terms = [(), *self._terms] if self._constant else self._terms
+        rows = [[list(term), energy] for term, energy in zip(terms, energies, strict=True)]
+        return {"vartype": self.vartype, "temperature": self.temperature, "d": self.d, "terms": rows}
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> Polynomial:
+        from bouncy.formats.files._json_fields import listed, number, sites
+
+        vartype = fields.choice("vartype", _VARTYPES)
+        temperature = fields.number("temperature", 1.0)
+        d = fields.count("d", BYTES_PER_SITE)
+        terms, values = [], []
+        for k, row in enumerate(fields.rows("terms")):
+            term, value = listed(fields.source, row, f"terms[{k}]", 2)
+            terms.append(sites(fields.source, term, f"terms[{k}][0]", d))
+            values.append(number(fields.source, value, f"terms[{k}][1]"))
+        return cls(terms, np.array(values), vartype=vartype, temperature=temperature, d=d)
 
     def __repr__(self) -> str:
         n = len(self._terms)

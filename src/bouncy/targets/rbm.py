@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -11,10 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import helper
 from bouncy._validation import check_real_array, check_spins
+from bouncy.targets.by_address import Linked, linked
 from bouncy.targets.contract import Target, target_part
 from bouncy.targets.fields import cheaper_storage
-from bouncy.targets.linked import Linked, linked
 from bouncy.targets.mrf import MRF
+
+if TYPE_CHECKING:
+    from bouncy.formats.files._json_fields import Fields
 
 # A product of ratios that are each within e^-80 to e^80 is turned into a logarithm before it leaves e^-230 to e^230, so
 # that the next one can neither overflow nor become subnormal. Larger weights go through logarithms one by one.
@@ -58,6 +61,8 @@ class RBM(Target):
     >>> bouncy.exact(rbm.marginal()).mean.round(6)
     array([0.351946, 0.351946])
     """
+
+    json_kind = "rbm"
 
     def __init__(self, W: ArrayLike, b: ArrayLike = 0.0, c: ArrayLike = 0.0, *, units: str = "binary") -> None:
         self._W = _read_weights(W)
@@ -128,6 +133,21 @@ class RBM(Target):
     def edges(self) -> scipy.sparse.csr_array:
         """Return the pattern of non-zero weights, a symmetric (d, d) `csr_array` of bool."""
         return self._mrf.edges()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"units": self.units, "b": self._b.tolist(), "c": self._c.tolist(), "W": self._W.tolist()}
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> RBM:
+        from bouncy.formats.files._json_fields import listed, number
+
+        units = fields.choice("units", ("binary", "spin"))
+        b, c = fields.numbers("b"), fields.numbers("c")
+        W = np.empty((len(b), len(c)))
+        for i, row in enumerate(listed(fields.source, fields.take("W"), "W", len(b))):
+            for j, value in enumerate(listed(fields.source, row, f"W[{i}]", len(c))):
+                W[i, j] = number(fields.source, value, f"W[{i}][{j}]")
+        return cls(W, b, c, units=units)
 
     def __repr__(self) -> str:
         return f"RBM({self.n_visible} visible, {self.n_hidden} hidden, {self.units} units)"

@@ -20,8 +20,8 @@ from bouncy.targets._regression import (
     read_response,
     read_slab_scale,
 )
+from bouncy.targets.by_address import Linked, linked
 from bouncy.targets.contract import Target
-from bouncy.targets.linked import Linked, linked
 
 Array = NDArray[np.float64]
 

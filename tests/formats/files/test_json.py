@@ -67,7 +67,7 @@ MALFORMED = {
     "no format": (FIELD, {"format": ...}, "format", "is missing"),
     "newer version": (FIELD, {"version": 2}, "version", "is 2; this version of bouncy reads 1"),
     "true version": (FIELD, {"version": True}, "version", "is True"),
-    "unknown kind": (FIELD, {"kind": "potts"}, "kind", "must be 'mrf' or .*, got 'potts'"),
+    "unknown kind": (FIELD, {"kind": "potts"}, "kind", "must be .*'mrf' or .*, got 'potts'"),
     "no kind": (FIELD, {"kind": ["mrf"]}, "kind", "got a list of 1"),
     "unknown field": (FIELD, {"colour": 1}, "'colour'", "is not a field here; known are .*couplings"),
     "storage": (FIELD, {"storage": "full"}, "storage", "must be 'dense' or 'sparse'"),
