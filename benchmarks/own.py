@@ -13,9 +13,7 @@ from report import Figure, Task
 from timing import interleaved, median
 
 import bouncy
-from bouncy._dispatch import implements, part
-from bouncy.targets.conditional import implement_by_costs
-from bouncy.targets.contract import Target, failed, flip, flip_cost, log_prob, resync
+from bouncy.targets.contract import Target, target_part
 
 TITLE = "Time per attempted flip with functions of one's own / the same target built in"
 NOTE = (
@@ -113,42 +111,20 @@ class _Rows(Target):
         return _RowsView(self._M, self._r)
 
 
-@part()
+@target_part()
 class _RowsView(NamedTuple):
     M: NDArray[np.float64]
     r: NDArray[np.float64]
 
+    def flip_cost(self, s, i):
+        field = self.r[i]
+        row = self.M[i]
+        for j in range(s.size):
+            field += row[j] * s[j]
+        return -2.0 * s[i] * field
 
-implement_by_costs(_RowsView)
-
-
-@implements(flip_cost, _RowsView)
-def _rows_cost(view, s, i):
-    field = view.r[i]
-    row = view.M[i]
-    for j in range(s.size):
-        field += row[j] * s[j]
-    return -2.0 * s[i] * field
-
-
-@implements(flip, _RowsView)
-def _rows_flip(view, s, i):
-    s[i] = -s[i]
-
-
-@implements(log_prob, _RowsView)
-def _rows_log_prob(view, s):
-    return 0.0
-
-
-@implements(resync, _RowsView)
-def _rows_resync(view, s):
-    pass
-
-
-@implements(failed, _RowsView)
-def _rows_failed(view):
-    return False
+    def log_prob(self, s):
+        return 0.0
 
 
 def _own_rows(model: bouncy.MRF) -> Target:

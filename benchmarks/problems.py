@@ -17,7 +17,7 @@ from bouncy.run.chain import Chain
 from bouncy.samplers import as_sampler
 from bouncy.samplers.contract import Sampler
 from bouncy.targets.contract import Target
-from bouncy.targets.sparse import SparseFields
+from bouncy.targets.fields import SparseFields
 
 # The billiards of BPS.
 CLOCKS = ("gaussian", "exponential")

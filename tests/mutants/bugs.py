@@ -485,7 +485,7 @@ BUGS = (
     Bug(
         "29",
         "Gibbs: all sites drawn given the sweep before",
-        (Edit(KERNEL, "cost = flip_cost(target, s, i)", "cost = recorder.costs[i]"),),
+        (Edit(KERNEL, "cost = flip_cost(target, s, i)", "cost = 2.0 * s[i] * np.arctanh(recorder.conditional[i])"),),
         (law("test_final_state", GIBBS_TRIANGLE),),
     ),
     Bug(
@@ -583,7 +583,7 @@ BUGS = (
     ),
     Bug(
         "39",
-        "a clamped target does not tell the whole one of a flip",
+        "the cache of the whole target misses a flip of the clamped one",
         (Edit(CONDITIONING, "        on_flip(self.inner, self.full, self.free[i])\n", ""),),
         (
             conformance("test_every_target_can_be_clamped", "rbm-joint"),
@@ -616,7 +616,7 @@ BUGS = (
     ),
     Bug(
         "44",
-        "hidden units are not told of a flip",
+        "hidden units miss a flip",
         (Edit("targets/rbm.py", "  a[j] += change * row[j]\n", "  a[j] += 0.0 * change * row[j]\n"),),
         (conformance("test_functions_agree", "rbm-visible"),),
     ),

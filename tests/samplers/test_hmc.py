@@ -15,7 +15,7 @@ from bouncy._random import new_state
 from bouncy.clocks import clocks, harmonic, parabolic
 from bouncy.clocks.contract import fill, position
 from bouncy.samplers.contract import NotErgodicWarning
-from bouncy.targets.contract import flip, flip_cost, resync
+from bouncy.targets.contract import flip_cost, init, on_flip
 from bouncy.testing.literal import CROSSED, REFRESHED
 from bouncy.testing.literal_hmc import energy, literal_hmc
 from bouncy.tolls.contract import pay
@@ -40,7 +40,8 @@ def follow(clock, toll, view, s, t_stop, times, sites, passed, buffer_t, buffer_
             i = buffer_i[k]
             passed[n], purse = pay(toll, purse, flip_cost(view, s, i), i)
             if passed[n]:
-                flip(view, s, i)
+                s[i] = -s[i]
+                on_flip(view, s, i)
             times[n], sites[n] = buffer_t[k], i
             n += 1
     return n
@@ -48,7 +49,7 @@ def follow(clock, toll, view, s, t_stop, times, sites, passed, buffer_t, buffer_
 
 @kernel
 def start_fields(view, s):
-    resync(view, s)
+    init(view, s)
 
 
 @kernel

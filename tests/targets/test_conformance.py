@@ -1,4 +1,4 @@
-"""What every target promises, with every sampler: targets and samplers are found, not listed.
+"""The contract of every target, with every sampler: targets and samplers are found, not listed.
 
 A target takes part by an entry in the `EXAMPLES` of its module, a sampler by one in its `NAMED`. Statistical tests have
 a false-alarm rate of 1e-6 each and state the error that they see.
@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import bouncy
-from bouncy.recorders.pairs import all_pairs
-from bouncy.run.chain import Chain
 from bouncy.samplers import as_sampler, names
 from bouncy.targets import examples
 from bouncy.targets.fields import SparseFields
 from bouncy.testing import check_target
 from bouncy.testing.replicates import exact_draws, replicate_sampler, state_counts
 from bouncy.testing.statistics import chi_square_test, z_test
+from bouncy.workers.contract import Plan
+from bouncy.workers.spins import SpinWorker
 from conftest import base_seed
 
 SEED = base_seed()
@@ -49,7 +49,7 @@ def starts(name):
 
 
 def complaint(target, **options):
-    """Return what `check_target` has to say against a target, or None."""
+    """Return the error message of `check_target`, or None."""
     try:
         check_target(target, seed=SEED, **options)
     except bouncy.TargetError as error:
@@ -146,20 +146,20 @@ def test_wrappers_can_be_nested(name):
 
 
 @every_target
-def test_a_chain_can_be_copied_and_put_back(name):
-    """Would catch a cache that is no part of the state of a chain, or is shared by two, and addresses that travel."""
+def test_a_worker_can_be_copied_and_restored(name):
+    """Would catch a cache that is no part of a worker's state, or is shared by two workers, and pickled addresses."""
     target = example(name)
     sampler = as_sampler(target)
-    chain = Chain(target, sampler, np.random.SeedSequence(1), None, 4, 1, all_pairs(target.d, 4))
-    chain.advance(5)
-    state, twin, traveller = chain.state(), copy.deepcopy(chain), pickle.loads(pickle.dumps(chain))
-    chain.advance(20)
-    after = {name: array.copy() for name, array in chain.arrays().items()}
+    worker = SpinWorker(target, sampler, Plan(1, 4, "all"), np.random.SeedSequence(1), None)
+    worker.advance(5)
+    state, twin, traveller = worker.state(), copy.deepcopy(worker), pickle.loads(pickle.dumps(worker))
+    worker.advance(20)
+    after = {name: array.copy() for name, array in worker.arrays().items()}
     twin.advance(20)
     traveller.advance(20)
-    chain.restore(state)
-    chain.advance(20)
-    for other in (twin, traveller, chain):
+    worker.restore(state)
+    worker.advance(20)
+    for other in (twin, traveller, worker):
         found = other.arrays()
         assert found.keys() == after.keys()
         assert all(np.array_equal(array, found[name], equal_nan=True) for name, array in after.items())

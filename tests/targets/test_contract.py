@@ -1,4 +1,4 @@
-"""What every target promises to compiled loops, each body run interpreted and compiled (layer L0, deterministic)."""
+"""The functions of targets in compiled loops, each run interpreted and compiled (layer L0, deterministic)."""
 
 from __future__ import annotations
 

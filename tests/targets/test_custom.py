@@ -1,4 +1,4 @@
-"""Targets given by functions of a user: compiled or not, right, and honest about what goes wrong."""
+"""Targets given by functions of a user: compiled or not, their results and their errors."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_every_sampler_walks_as_on_the_same_built_in_model(sampler):
 
 
 def test_a_new_function_compiles_nothing_but_itself():
-    """Would catch user code that finds its way into the types, and so into the compilation, of the main loop."""
+    """Would catch user code in the types of the main loop, which would be compiled again for them."""
     bouncy.sample(bouncy.Custom(3, lambda s, i: 0.1 * s[i]), draws=5, chains=1, seed=0)
     before = list(advance.signatures)
     data = (np.zeros((2, 2)), 3, np.arange(4))
@@ -131,7 +131,7 @@ def test_an_edited_function_is_not_served_stale(tmp_path, monkeypatch):
 
 
 def test_functions_of_a_script_work(tmp_path):
-    """Would catch functions of `__main__`, with and without a file, that numba or we cannot find again."""
+    """Would catch functions of `__main__`, with and without a file, that cannot be found again."""
     code = textwrap.dedent(
         """
         import bouncy
@@ -158,7 +158,7 @@ class Twins(NamedTuple):
 
 
 def test_data_may_be_nested_and_functions_compiled_before():
-    """Would catch data that arrives in another shape, and compiled functions that are not taken as they are."""
+    """Would catch data that is passed in another shape, and compiled functions that are refused."""
 
     @njit
     def field(s, i, model):
@@ -212,7 +212,7 @@ def test_what_numba_cannot_compile_is_called_by_python():
 
 
 def test_a_callable_object_is_called_by_python():
-    """Would catch a callable without a signature or code, which numba cannot see at all."""
+    """Would catch a callable without a signature or code, which numba cannot inspect."""
 
     class Cost:
         def __call__(self, s, i):
@@ -380,7 +380,7 @@ def test_a_run_that_fails_while_it_is_extended_stays_as_it_was():
 
 
 def test_failures_are_seen_through_wrappers_and_by_log_prob():
-    """Would catch a wrapper that hides the failure of its target, or tells it with the spins of another one."""
+    """Would catch a wrapper that hides the failure of its target, or reports it with the spins of another one."""
     target = bouncy.Custom(4, log_prob=nan_log_prob)
     for wrapped in (target.clamp({3: 1}), target.tempered(0.5), target.tempered(0.5).clamp({3: 1}).clamp({0: 1})):
         with pytest.raises(bouncy.TargetError, match=r"nan_log_prob\) returned nan") as failure:
@@ -477,7 +477,7 @@ def chain_that_counts(cost, compile):
 
 @both_ways
 def test_no_cost_is_asked_for_after_a_flip_that_failed(compile):
-    """Would catch a loop that goes on with a cache of which nobody knows what it holds."""
+    """Would catch a loop that goes on with a cache of unknown content."""
     chain, seen = chain_that_counts(count, compile)
     with pytest.raises(bouncy.TargetError, match=r"on_flip \(break_down\) raised ValueError: down"):
         chain.advance(2)
@@ -498,7 +498,7 @@ def test_no_flip_is_made_at_what_is_no_cost(compile):
 
 @both_ways
 def test_a_chain_that_was_stopped_stays_so(compile):
-    """Would catch a stop that comes between two calls of the loop and is not heard by the second."""
+    """Would catch a stop between two calls of the loop that the second ignores."""
     chain, seen = chain_that_counts(count, compile)
     chain.stop()
     for _ in range(2):
@@ -539,7 +539,7 @@ def test_other_chains_survive_a_failure_in_warm_up():
 
 
 def test_spins_can_be_kept_by_a_python_function():
-    """Would catch memory of the sampler in the hands of a user, and int8 sums that overflow by Python alone."""
+    """Would catch a function that can write to the sampler's memory, and int8 sums that overflow in Python only."""
     seen = []
 
     def log_prob(s):
@@ -572,7 +572,7 @@ def test_an_error_can_travel():
 
 
 def test_what_numba_says_of_readonly_arrays_need_not_be_about_writing():
-    """Would catch a function that numba cannot compile for another reason, and that is said to write to s."""
+    """Would catch a function that numba cannot compile for another reason, reported as one that writes to s."""
     with pytest.warns(bouncy.SlowTargetWarning, match="roll"):
         target = bouncy.Custom(3, log_prob=lambda s: 0.3 * (s * np.roll(s, 1, 0)).sum())
     assert bouncy.exact(target).pair_mean[0, 1] > 0.2
@@ -592,7 +592,7 @@ def test_unknown_bytecode_is_left_to_python():
 
 @pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaWarning")
 def test_object_mode_is_left_to_python():
-    """Would catch an exception that compiled code cannot hand over."""
+    """Would catch an exception that compiled code cannot pass on."""
 
     def log_prob(s):
         with objmode(y="float64"):
@@ -604,9 +604,9 @@ def test_object_mode_is_left_to_python():
 
 
 def test_control_c_does_not_wait_for_a_sweep():
-    """Would catch an interrupt that is heard only after all the slow calls of a sweep.
+    """Would catch an interrupt that takes effect only after all the slow calls of a sweep.
 
-    Calls are counted, not seconds: a busy machine makes fewer of them while it takes its time to hear.
+    Calls are counted, not seconds: a busy machine makes fewer of them until the interrupt arrives.
     """
     calls = []
 
@@ -679,7 +679,7 @@ def test_a_start_must_be_possible():
 
 
 def test_log_p_behind_a_wall_is_unknown_without_log_prob():
-    """Would catch a trace of log p that is wrong, instead of unknown, where costs alone do not tell it."""
+    """Would catch a trace of log p that is wrong, instead of unknown, where costs alone do not determine it."""
 
     def swap(s, i):  # +-, ++ and -+ are possible, -- is not
         if s[0] + s[1] < 0:
@@ -738,7 +738,7 @@ def test_mistakes_are_named(case):
 
 
 def test_functions_cannot_write_to_their_arguments():
-    """Would catch a function that changes the state behind the sampler's back."""
+    """Would catch a function that changes the state of the sampler."""
 
     def writes_s(s, i, data):
         s[i] = 1

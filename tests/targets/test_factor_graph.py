@@ -62,7 +62,7 @@ def test_log_prob_is_the_formula(rng):
 
 @pytest.mark.parametrize("d", [1, 2, 3, 7, 64, 300])
 def test_costs_and_caches_follow_a_walk(d, rng):
-    """Would catch a factor that is not told of a flip, or is told of the flip of another of its variables."""
+    """Would catch a factor that misses a flip, or takes it for one of another of its variables."""
     factors = random_factors(rng, d, 2 * d, 5)
     t = FactorGraph(factors, d=d)
     assert_walk(t, formula(factors, range(d)), random_spins(rng, d), rng.integers(d, size=60), 5.0 * d)

@@ -267,7 +267,7 @@ def test_bad_fields_are_refused_by_name(r, error, message):
 
 @pytest.mark.parametrize("storage", [np.array, sp.csr_array])
 def test_terms_lost_in_the_rounding_of_a_field_are_refused(storage):
-    """Would catch couplings whose digits vanish from the incremental fields, and so a wrong law without a word."""
+    """Would catch couplings whose digits vanish from the incremental fields, and so a wrong law without an error."""
     strong = 2.0**41
     with pytest.raises(ValueError, match=r"M\[1, 2\] = 0\.5 .*\|r_1\|.* = 2\.19902e\+12.*drop.*clamp"):
         MRF(storage(symmetric(4, (0, 1, strong), (1, 2, 0.5), (1, 3, 0.5))))

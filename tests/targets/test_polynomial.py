@@ -55,7 +55,7 @@ def test_log_prob_is_the_formula(vartype, rng):
 @pytest.mark.parametrize("vartype", VARTYPES)
 @pytest.mark.parametrize("d", [1, 2, 3, 7, 64, 300])
 def test_costs_and_caches_follow_a_walk(vartype, d, rng):
-    """Would catch a term that is not told of a flip, a factor 2, or a count of zeros that is off by one."""
+    """Would catch a term that misses a flip, a factor 2, or a count of zeros that is off by one."""
     terms = random_terms(rng, d, 2 * d, 5)
     t = Polynomial(terms, vartype=vartype, d=d)
     assert_walk(
@@ -195,7 +195,7 @@ def test_mappings_lists_and_arrays_are_the_same_model(rng):
         assert t.to_dict() == {tuple(sorted(term)): value for term, value in expected.items()}
 
 
-def test_a_polynomial_that_knows_its_vartype_is_believed():
+def test_the_vartype_of_a_dimod_polynomial_is_used():
     """Would catch a HUBO of dimod that is read as a polynomial of spins."""
 
     class Vartype(Enum):

@@ -99,7 +99,7 @@ def test_exact_answers_of_both_views_agree(units, rng):
 
 @pytest.mark.parametrize(("n_visible", "n_hidden"), [(1, 1), (2, 3), (7, 1), (64, 20), (30, 500)])
 def test_costs_and_caches_of_the_marginal_follow_a_walk(n_visible, n_hidden, units, rng):
-    """Would catch a hidden unit that is not told of a flip, or a product of ratios that loses a factor."""
+    """Would catch a hidden unit that misses a flip, or a product of ratios that loses a factor."""
     parameters = random_parameters(rng, n_visible, n_hidden)
     t = RBM(*parameters, units=units).marginal()
     flips = rng.integers(n_visible, size=100)

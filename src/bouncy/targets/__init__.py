@@ -9,8 +9,5 @@ from bouncy.targets.contract import Target
 
 
 def examples() -> dict[str, Callable[[], Target]]:
-    """Return what builds a small target of each kind that compiled code is specialised on.
-
-    A module of this folder lists its own in a dictionary `EXAMPLES`.
-    """
+    """Return functions that build a small target of each kind, from the `EXAMPLES` of the modules of this folder."""
     return {name: build for module in modules(__name__) for name, build in getattr(module, "EXAMPLES", {}).items()}

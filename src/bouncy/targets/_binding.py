@@ -1,4 +1,4 @@
-"""The functions of a user with their data: a view that calls them by address, and an error for what fails."""
+"""The functions of a user with their data: a view that calls them by address, and errors for failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What functions of a user are given beside the spins: numbers and arrays, in tuples as deep as one likes."""
+"""The `data` and `cache` of a user: numbers and arrays, in tuples nested to any depth."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from bouncy._memory import aligned_copy
 
-# Numbers that compiled code knows.
+# Type codes of the numbers that numba can use.
 _DTYPES = frozenset("?bhilqBHILQfdFD")
 
 
 def read_data(value: Any) -> Any:
-    """Return a copy of arrays and numbers that cannot be written to."""
+    """Return a read-only copy of arrays and numbers."""
     return freeze(_read("data", value))
 
 
@@ -28,7 +28,7 @@ def read_cache(value: Any) -> Any:
 
 
 def freeze(value: Any) -> Any:
-    """Have arrays refuse to be written to, in place, and return what they are in."""
+    """Make arrays read-only, in place, and return the value they are in."""
     for leaf in leaves(value):
         if isinstance(leaf, np.ndarray):
             leaf.flags.writeable = False
@@ -36,19 +36,19 @@ def freeze(value: Any) -> Any:
 
 
 def copy_arrays(value: Any) -> Any:
-    """Return tuples of tuples of arrays with arrays of their own, which can be written to."""
+    """Return a copy of nested tuples with writable copies of their arrays."""
     if isinstance(value, np.ndarray):
         return aligned_copy(value)
     return _rebuilt(value, [copy_arrays(item) for item in value])
 
 
 def leaves(value: Any) -> list[Any]:
-    """Return what is inside tuples of tuples."""
+    """Return the elements of nested tuples in one list."""
     return [leaf for item in value for leaf in leaves(item)] if isinstance(value, tuple) else [value]
 
 
 def _read(name: str, value: Any) -> Any:
-    """Return a copy of an array, a number or a tuple of these in which compiled code can find its way."""
+    """Return a copy of an array, a number or a tuple of these that compiled code can use."""
     if isinstance(value, tuple):
         return _rebuilt(value, [_read(f"{name}[{k}]", item) for k, item in enumerate(value)])
     if isinstance(value, bool | int | float | complex | np.number | np.bool_):

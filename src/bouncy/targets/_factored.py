@@ -1,4 +1,4 @@
-"""The Cholesky factor of the regression model that a chain is in: what a flip costs, and what changes after one."""
+"""The compiled side of variable selection: costs of flips by the Cholesky factor of the current model."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bouncy.targets.contract import costs_to_means, flip_cost, target_part
 # Models whose variance inflation factors add up to more than this count as rank-deficient: rounding of the correlations
 # changes log p by up to some 1e-15 times the sum.
 _INFLATION_LIMIT = 1e10
-# Of y'y, what is left unexplained is known no better than this.
+# Rounding error of the unexplained share of y'y.
 _UNEXPLAINED = 1e-15
 # Factors are computed anew after this many flips, or as many as there are variables in the model: like the flips, that
 # takes O(k^2) per flip.
 _FLIPS_PER_FACTOR = 64
 # Variables whose costs are computed side by side.
 _LANES = 32
-# What it costs to remove a variable from an impossible model: as good as minus infinity, but a number.
+# Cost of removing a variable from an impossible model: finite, but as good as minus infinity.
 _RELIEF = -1e100
 
 
@@ -153,7 +153,7 @@ def _cost_of_adding(view, j):
 def _write_costs_of_adding(view, k, count, costs):
     """Write the costs of the waiting variables, whose correlations with the model are the columns of `lanes`.
 
-    What needs a closer look, because the model may become rank-deficient, is left as it is.
+    Costs that need a closer look, because the model may become rank-deficient, are not written.
     """
     lanes = view.lanes
     solve_lanes(view.U, k, lanes)
@@ -174,7 +174,7 @@ def _write_costs_of_adding(view, k, count, costs):
 
 @helper
 def _price_of_adding(view, j, k, pivot, residual):
-    """Return the cost of adding variable j, given what the k in the model leave unexplained of x_j'x_j and x_j'y."""
+    """Return the cost of adding variable j, given the rests of x_j'x_j and x_j'y that the k in the model leave."""
     gain = view.weight[j] + view.by_size[k + 1] - view.by_size[k] - view.determinant * log(pivot)
     return -(gain + _fit_gained(view, residual * residual / pivot))
 
@@ -200,7 +200,7 @@ def _fit(view):
 
 @helper
 def _fit_gained(view, more):
-    """Return by how much the fit grows when u'u does by `more`."""
+    """Return the increase of the fit when u'u increases by `more`."""
     more *= view.shrinkage
     if view.exponent == 0.0:
         return view.precision * more
@@ -208,7 +208,7 @@ def _fit_gained(view, more):
     return -view.exponent * log1p(max(-more, view.floor - rest) / rest)
 
 
-# Variables that come and go
+# Adding and removing variables
 
 
 @helper
@@ -241,7 +241,7 @@ def _dot(a, b):
 
 @helper
 def _project(view, j, k):
-    """Solve U'x = c, c the correlations of variable j with the model; return what is left of x_j'x_j and x_j'y."""
+    """Solve U'x = c, c the correlations of variable j with the model; return the rests of x_j'x_j and x_j'y."""
     x = view.x
     _correlate_with(view, j, k)
     solve_transposed(view.U, 0, k, x)

@@ -1,8 +1,7 @@
-"""Machine addresses: how compiled loops call functions that they were not compiled with.
+"""Machine addresses: calls from compiled loops to functions that they were not compiled with.
 
-A part of a sampler is laid out in memory as compiled code sees it, and a function that is given its address finds the
-arrays there. A loop that calls by address is compiled once for all targets, and user code can neither make it compile
-again nor be frozen into it.
+A part of a sampler is laid out in memory as compiled code expects it, and a function gets its address. A loop that
+calls by address is compiled once for all targets, and contains no code of a user.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from numpy.typing import NDArray
 
 from bouncy._compile import kernel
 
-# Its own annotations know nothing of the arguments of what it decorates.
+# Untyped, as the annotations of numba do not fit functions with arguments.
 intrinsic: Any = numba_intrinsic
 _POINTER = ir.IntType(8).as_pointer()
-# What is added to the name of a function for the name of its entry for C.
+# Suffix of the name of the C entry of a function.
 _ENTRY = ".entry"
 
 
 @intrinsic
 def dereference(typing_context, pointer):
-    """Return the part that lies at a pointer."""
+    """Return the part at a pointer."""
 
     def generate(context, builder, signature, arguments):
         return context.unpack_value(builder, pointer.dtype, arguments[0])
@@ -81,9 +80,9 @@ def _write_to(part, address):
 
 
 def lay_out(part: Any) -> NDArray[np.int64]:
-    """Return memory that holds a tuple of arrays and numbers as compiled code sees it.
+    """Return memory that holds a tuple of arrays and numbers as compiled code expects it.
 
-    It is valid as long as the arrays are kept alive by someone else.
+    It does not keep the arrays alive.
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         raise RuntimeError("targets other than MRF exist as compiled code only; unset NUMBA_DISABLE_JIT to use them")
@@ -93,9 +92,9 @@ def lay_out(part: Any) -> NDArray[np.int64]:
 
 
 def address_of(function: Any, *arguments: Any) -> int:
-    """Return the address of a compiled function for numba types of arguments; compile it if that is still to do.
+    """Return the address of the C entry of a function for numba types of arguments, compiling it if necessary.
 
-    It is that of the entry for C, which a function has if it returns by way of a `returner`.
+    A function has a C entry if it returns through a `returner`.
     """
     function.compile(arguments)
     compiled = function.overloads[arguments]
@@ -109,11 +108,11 @@ def pointer_to(part: Any) -> Any:
 
 
 def returner(failure: float) -> Callable[..., Any]:
-    """Return a compiled function that gives its argument back, for the return statements of what is called by address.
+    """Return a compiled identity function for the return statements of functions that are called by address.
 
-    It adds an entry for C to the function that it is used in, `result(arguments)`, which returns `failure` if that
-    raises: no frame above could catch it. numba's own convention hands results over in memory, and its wrapper for C is
-    one more call; either takes as long as many a function does.
+    It adds a C entry to the function that it is used in, `result(arguments)`, which returns `failure` if that raises:
+    no frame above could catch it. numba's own convention returns results in memory, and its wrapper for C is one more
+    call; either takes as long as many functions do.
     """
 
     @intrinsic
@@ -128,7 +127,7 @@ def returner(failure: float) -> Callable[..., Any]:
 
 
 def _add_entry(context: Any, builder: Any, result: Any, failure: float) -> None:
-    """Add an entry for C to the function that is being built, unless another of its return statements did."""
+    """Add a C entry to the function that is being built, unless another of its return statements did."""
     inner = builder.function
     if inner.name + _ENTRY in builder.module.globals:
         return
@@ -143,14 +142,14 @@ def _add_entry(context: Any, builder: Any, result: Any, failure: float) -> None:
 def caller(result: Any) -> Callable[..., Any]:
     """Return a compiled function that calls an address and returns a value of the numba type `result`.
 
-    The first argument is the address to call, the second that of the part. An array is handed over as its pointer and
-    its size, a whole number as 64 bits.
+    The first argument is the address to call, the second that of the part. An array is passed as its pointer and its
+    size, an integer as 64 bits.
     """
 
     @intrinsic
     def call(typing_context, address, data, *arguments):
         for argument in arguments:
-            _check_can_be_handed_over(argument)
+            _check_can_be_passed(argument)
 
         def generate(context, builder, signature, values):
             words = [builder.inttoptr(values[1], _POINTER)]
@@ -164,12 +163,12 @@ def caller(result: Any) -> Callable[..., Any]:
     return call  # type: ignore[no-any-return]
 
 
-def _check_can_be_handed_over(kind: Any) -> None:
-    """Raise unless arrays are of the two types that a part takes, spins and numbers, and in one piece."""
+def _check_can_be_passed(kind: Any) -> None:
+    """Raise unless an array holds spins or float64 numbers and is contiguous."""
     if not isinstance(kind, types.Array):
         return
     if kind.dtype not in (types.int8, types.float64) or (kind.ndim, kind.layout) != (1, "C"):
-        raise TypingError(f"expected an array of int8 or float64 in one piece, got {kind}")
+        raise TypingError(f"expected a contiguous array of int8 or float64, got {kind}")
 
 
 def _as_words(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
@@ -181,11 +180,11 @@ def _as_words(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
 
 @intrinsic
 def keep_apart(typing_context):
-    """Have the function that calls this never be inlined."""
+    """Prevent the calling function from being inlined."""
 
     def generate(context, builder, signature, arguments):
         attributes = builder.function.attributes
-        attributes.discard("alwaysinline")  # which it has from an inlined function that it was compiled for
+        attributes.discard("alwaysinline")  # inherited from an inlined function that it was compiled for
         attributes.add("noinline")
         return context.get_dummy_value()
 
@@ -194,7 +193,7 @@ def keep_apart(typing_context):
 
 @intrinsic
 def read_only(typing_context, array):
-    """Return an array that cannot be written to."""
+    """Return the array with a read-only type."""
 
     def generate(context, builder, signature, arguments):
         return arguments[0]
@@ -204,7 +203,7 @@ def read_only(typing_context, array):
 
 @intrinsic
 def joined(typing_context, one, other):
-    """Return the elements of two tuples in one; arrays in the second cannot be written to."""
+    """Return the elements of two tuples in one; arrays in the second are read-only."""
     kinds = [*one, *(frozen_type(kind) for kind in other)]
 
     def generate(context, builder, signature, arguments):

@@ -57,7 +57,7 @@ def read_response(y: ArrayLike, n: int) -> Array:
 def normalise(columns: Array, centre: bool, names: Sequence[str], remark: str) -> tuple[Array, Array]:
     """Return columns, (n, p), as rows of length 1, (p, n), centred if `centre`, and the lengths they had, (p,).
 
-    What is constant is refused by its name, with the remark.
+    A constant column raises an error with its name and the remark.
     """
     peak = np.abs(columns).max(axis=0)
     rows = np.array((columns / np.where(peak > 0, peak, 1.0)).T, order="C")  # no square of them can overflow

@@ -22,7 +22,7 @@ from bouncy.targets._native import array_at, dereference, frozen_type, joined, r
 from bouncy.targets.by_address import ARGUMENTS, BAD_AT, FINE, RAISED, as_number, as_status
 from bouncy.targets.contract import costs_to_means
 
-# What each function is called with before `data`; the cache only where there is one.
+# Arguments of each function before `data`; the cache only where there is one.
 PARAMETERS = {
     "flip_cost": ("s", "i", "cache"),
     "log_prob": ("s",),
@@ -116,7 +116,7 @@ class UserFunction:
         on_error: Callable[[BaseException], Any],
         fault: NDArray[np.int64],
     ) -> Any:
-        """Return a ctypes object that calls the function as plain Python, and passes what it raises to `on_error`.
+        """Return a ctypes object that calls the function as plain Python, and passes its exceptions to `on_error`.
 
         After a fault it fails without a call, so that stopping a chain does not wait for slow functions.
         """
@@ -219,7 +219,7 @@ _LAST = {(False, False): _nothing, (True, False): _cache, (False, True): _data, 
 
 @helper
 def _not_negative(i):
-    """Return a site as it is, in a way that tells the compiler that no index computed from it counts from the end."""
+    """Return a site unchanged but known to be >= 0, which skips the wraparound check of indices."""
     return np.int64(np.uint32(i))
 
 

@@ -64,13 +64,13 @@ class Linked(NamedTuple):
     conditional_means: int  # int64(part, s, d, out, n)
     part: int
     judges: int  # 1, or 0 where the linked view inside this one checks costs and log p
-    fault: NDArray[np.int64]  # (2,) which function failed, at which site; its base owns what the addresses point to
+    fault: NDArray[np.int64]  # (2,) which function failed, at which site; its base owns the memory at the addresses
     where: NDArray[np.int8]  # (d,) the spins at which it failed
     walk: NDArray[np.int8]  # (d,) scratch for log p by default
 
     @property
     def memory(self) -> Memory:
-        """Owner of what the addresses point to."""
+        """Owner of the memory at the addresses."""
         memory: Memory = self.fault.base  # type: ignore[assignment]
         return memory
 
@@ -102,12 +102,12 @@ class Linked(NamedTuple):
         return self.memory.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what the addresses are made from: they are valid in one process only."""
+        """Pickle the recipe of the view: addresses are valid in one process only."""
         return self.memory.recipe
 
 
 class Memory:
-    """Owner of what the addresses of a view point to. The array `fault`, which is based on it, keeps it alive.
+    """Owner of the memory at the addresses of a view. The array `fault`, which is based on it, keeps it alive.
 
     Parameters
     ----------

@@ -4,16 +4,16 @@ The functions are the same for every target, whether it is part of this package 
 
 | function | what it does | default |
 |---|---|---|
-| `flip_cost(s, i)` | returns log p(s) - log p(s with site i flipped) | |
+| `flip_cost(s, i)` | returns log p(s) - log p(s with site i flipped) | `Custom`: from two values of log p |
 | `log_prob(s)` | returns log p(s) up to a constant | the sum of costs on the way from the state of all -1 |
 | `init(s)` | fills the cache for the state s | no cache |
 | `on_flip(s, i)` | updates the cache after s[i] has changed sign | no cache |
 | `conditional_means(s, out)` | writes E[s_i given the other spins] into `out` | s_i tanh(flip_cost / 2) |
 
 `s` is int8, shape (d,), with entries -1 and +1. Only the loop flips spins: `s[i] = -s[i]`, then `on_flip`. A function
-works with the `data` of the model, which chains share, and with the `cache` of one chain. `Custom` hands both over as
-the last arguments, `flip_cost(s, i, cache, data)`. In this package they are the fields of a `NamedTuple` whose methods
-are the functions:
+works with the `data` of the model, which chains share, and with the `cache` of one chain. `Custom` passes both as the
+last arguments, `flip_cost(s, i, cache, data)`. In this package they are the fields of a `NamedTuple` whose methods are
+the functions:
 
     @target_part("h")  # names the fields that are the cache
     class Fields(NamedTuple):
@@ -23,8 +23,9 @@ are the functions:
         def flip_cost(self, s, i):
             return -2.0 * s[i] * self.h[i]
 
-To add a target, add a file to this folder with such a tuple, a `Target` whose `view` returns `linked(tuple, d)`, and an
-entry in `EXAMPLES`. Samplers, recorders, `exact`, `clamp`, `tempered` and the conformance tests use only the functions.
+To add a target, add a file to this folder with such a tuple, a `Target` named after the file whose `view` returns
+`linked(tuple, d)`, and an entry in `EXAMPLES`. Samplers, recorders, `exact`, `clamp`, `tempered` and the conformance
+tests use only the functions.
 """
 
 from __future__ import annotations
@@ -59,22 +60,22 @@ _SHOWN = 64
 
 
 class TargetError(RuntimeError):
-    """A function of a target raised, or returned what cannot be a cost or a log-probability.
+    """A function of a target raised an exception, or returned an impossible cost or log-probability.
 
-    What it raised, if it did, is the cause of this error (`__cause__`).
+    The exception, if there is one, is the cause of this error (`__cause__`).
 
     Attributes
     ----------
     function : str
         The function that failed.
     site : int or None
-        The site that it was asked about.
+        The site that it was called for.
     state : ndarray of int8, shape (d,)
         The spins it was called with.
     chain : int or None
-        The chain that was stopped by it.
+        Index of the chain that stopped.
     run : Run or None
-        The chains that were not, once they were done.
+        The other chains, once they were done.
     """
 
     def __init__(self, message: str, function: str, site: int | None, state: NDArray[np.int8]) -> None:
@@ -86,7 +87,7 @@ class TargetError(RuntimeError):
         self.run: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel without the run: its chains belong to one process."""
+        """Pickle without the run: its chains belong to one process."""
         state = {"chain": self.chain, "__cause__": self.__cause__}
         return type(self), (self.args[0], self.function, self.site, self.state), state
 
@@ -110,7 +111,7 @@ class Target(_Base, ABC):
     d : int
         Number of sites.
     labels : tuple
-        What the sites are called, in their order; 0, 1, ..., d - 1 where nobody said.
+        Names of the sites, in their order; 0, 1, ..., d - 1 by default.
     """
 
     kind = "spins"
@@ -137,11 +138,11 @@ class Target(_Base, ABC):
         return out.reshape(spins.shape[:-1])[()]
 
     def edges(self) -> scipy.sparse.csr_array | None:
-        """Return the symmetric pattern of interacting pairs, or None where the target has none to speak of."""
+        """Return the symmetric pattern of interacting pairs, or None if the target has no useful one."""
         return None
 
     def start(self, generator: np.random.Generator) -> NDArray[np.int8]:
-        """Return spins for a chain to start from, shape (d,): uniformly random ones, unless a target knows better."""
+        """Return spins for a chain to start from, shape (d,): uniformly random ones by default."""
         bits = generator.integers(0, 2, self.d, dtype=np.int8)
         return (2 * bits - 1).astype(np.int8)
 
@@ -266,7 +267,7 @@ class Target(_Base, ABC):
 def flip_cost(view, s, i):
     """Return log p(s) - log p(s with site i flipped): the cost of a flip, +inf where the flipped state is impossible.
 
-    NaN and -inf are no costs: the loop then asks whether the target `failed`.
+    NaN and -inf are no costs: the loop then checks whether the target `failed`.
     """
 
 
@@ -379,13 +380,13 @@ def costs_to_means(out, s):
 
 
 def failure(view: Any) -> TargetError | None:
-    """Return what went wrong when `failed(view)` is true, or None. For Python, not for compiled loops."""
+    """Return the error if `failed(view)`, or None. For Python, not for compiled loops."""
     explain = getattr(view, "failure", None)
     return None if explain is None else explain()
 
 
 def raise_failure(view: Any) -> None:
-    """Raise what went wrong, if anything did."""
+    """Raise the error of a view that failed."""
     error = failure(view)
     if error is None:
         return

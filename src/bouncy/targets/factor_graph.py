@@ -234,7 +234,7 @@ class FactorGraph(Target):
             )
 
     def _search(self, preferred: NDArray[np.int8]) -> NDArray[np.int8]:
-        """Return spins whose probability is not zero, as preferred where the search does not have to turn back.
+        """Return spins whose probability is not zero, as preferred where the search does not backtrack.
 
         Sites are set in their order; a site is set again when a factor has no entry left that agrees with it.
         """
@@ -262,7 +262,7 @@ class FactorGraph(Target):
         return (f for f in self._factor_of[self._indptr[i] : self._indptr[i + 1]] if self._has_zeros[f])
 
 
-# What the user passes
+# Validation
 
 
 def _as_list(factors: Any) -> list[Any]:
@@ -381,7 +381,7 @@ def _check_acyclic(parents: Mapping[Hashable, Sequence[Hashable]]) -> None:
 
 
 def _slice(table: NDArray[np.float64], group: tuple[int, ...], spins: NDArray[np.int8]) -> Any:
-    """Return the entries that agree with the spins, which are zero where nothing is known."""
+    """Return the entries that agree with the spins; a spin of zero is unknown."""
     return table[tuple(slice(None) if spins[i] == 0 else int(spins[i] > 0) for i in group)]
 
 

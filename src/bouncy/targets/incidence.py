@@ -1,6 +1,6 @@
-"""Which sites meet in a group: the terms of a polynomial, the factors of a graph.
+"""Groups of sites: the terms of a polynomial, the factors of a graph.
 
-Both kinds of model are a list of groups of labelled sites, and a flip asks for the groups that its site is in.
+Both kinds of model are a list of groups of labelled sites, and a flip needs the groups of its site.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bouncy._samplable import check_labels
 from bouncy._validation import check_count
 
-# About what a site takes in a model that gives a number of sites without a field for each.
+# About the memory of a site, for documents that give a number of sites without a field for each.
 BYTES_PER_SITE = 64
 # Pairs beyond which a pattern of them is not worth its memory.
 _MAX_PAIRS = 2**24
@@ -62,7 +62,7 @@ def by_site(
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.int64]]:
     """Return (indptr, group, place): site i is at `place[k]` of `group[k]` for indptr[i] <= k < indptr[i + 1].
 
-    Indices have no sign, so that compiled code does not test whether they are negative: that takes most of the time.
+    Indices are unsigned, which skips the wraparound check in compiled code: that takes most of the time.
     """
     sizes = np.array([len(group) for group in groups], dtype=np.int64)
     sites = flat(groups)

@@ -51,7 +51,7 @@ class MRF(Target):
     symmetrize : bool
         Accept an asymmetric M and use (M + M')/2, which describes the same distribution.
     labels : sequence, optional
-        What the sites are called; 0, ..., d - 1 otherwise.
+        Names of the sites; 0, ..., d - 1 by default.
     offset : float
         Added to log p: log p(s) = offset - s.r - s'Ms/2. It changes `log_prob` and nothing that is sampled.
 
@@ -60,7 +60,7 @@ class MRF(Target):
     d : int
         Number of sites.
     labels : tuple
-        What the sites are called.
+        Names of the sites.
     shape : tuple of int or None
         Sides of the lattice if the model was made by `ising`, whose sites are numbered in C order.
 

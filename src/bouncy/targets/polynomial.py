@@ -39,7 +39,7 @@ class Polynomial(Target):
     coefficients : (n,) array-like, optional
         Energies of the terms, if `terms` is a sequence.
     vartype : "SPIN" or "BINARY", optional
-        What the labels stand for. By default `terms.vartype` if there is one (dimod's polynomials), else "SPIN".
+        Whether variables are -1/+1 or 0/1. By default `terms.vartype` if there is one (dimod's), else "SPIN".
     d : int, optional
         The sites are 0, ..., d - 1, whether or not they occur in a term.
     labels : sequence, optional
@@ -171,7 +171,7 @@ class Polynomial(Target):
         return Polynomial(terms, energies, vartype=self.vartype, d=d, temperature=self.temperature)
 
 
-# What the user passes
+# Validation
 
 
 def _read_vartype(vartype: Any, terms: Any) -> str:

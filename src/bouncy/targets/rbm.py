@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # that the next one can neither overflow nor become subnormal. Larger weights go through logarithms one by one.
 _LARGEST_EXPONENT = 80.0
 _LARGE, _SMALL = 1e100, 1e-100
-# Probabilities whose product is above this are far from what a float64 cannot hold.
+# Probabilities whose product is above this are far from the smallest float64.
 _TINY = 1e-280
 
 
@@ -216,7 +216,7 @@ class VisibleRBM(Target):
         return VisibleRBM(form)
 
 
-# What the user passes
+# Validation
 
 
 def _read_weights(W: ArrayLike) -> NDArray[np.float64]:

@@ -38,7 +38,7 @@ class VariableSelection(Target):
 
     The model is y = alpha + sum_j gamma_j x_j beta_j + noise with inclusion indicators gamma_j = (1 + s_j)/2: spin +1
     is a variable in the model, -1 one that is left out. The noise is N(0, sigma^2 I), the intercept has the flat prior
-    p(alpha) = 1, and p(sigma^2) = 1/sigma^2 unless `noise_scale` tells sigma. Both improper densities are meant
+    p(alpha) = 1, and p(sigma^2) = 1/sigma^2 unless `noise_scale` gives sigma. Both improper densities are used
     literally: `log_prob` is log p(y, gamma) with nothing left out, and `bouncy.exact(target).log_z` is log p(y).
 
     With m = n - 1, X and y centred (without an intercept m = n, X and y as they are), k variables in the model, and
@@ -186,7 +186,7 @@ class VariableSelection(Target):
         return min(most, _LARGEST_MODEL if max_size is None else check_count("max_size", max_size))
 
     def _ridge(self) -> Array:
-        """Return the square roots of what the prior adds to the diagonal of X'X, (p,)."""
+        """Return the square roots of the prior's part of the diagonal of A, (p,)."""
         if self.slab_scale is None:
             return np.zeros(self.d)
         with np.errstate(over="ignore", under="ignore"):
@@ -198,7 +198,7 @@ class VariableSelection(Target):
         return ridge
 
     def _log_penalty(self, ridge: Array) -> Array:
-        """Return what each variable of a model adds to log p(y | gamma), whatever the others and y are, (p,)."""
+        """Return the part of log p(y | gamma) that each variable adds independently of the others and of y, (p,)."""
         if self.g is not None:
             return np.full(self.d, -0.5 * np.log1p(self.g))
         penalty: Array = np.log(ridge) - np.log(self._scale)
