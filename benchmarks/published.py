@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from problems import CLOCKS, chain_job, dense, new_chain
@@ -11,7 +13,9 @@ from timing import Job, cpu_seconds, interleaved, median
 
 import bouncy
 from bouncy._random import new_state
-from bouncy.testing.literal import CROSSED, REFUSED, advance_compiled, new_particle
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from helpers.literal import CROSSED, REFUSED, advance_compiled, new_particle
 
 TITLE = "Speed per attempted flip / the paper's algorithm, literally, compiled"
 NOTE = "Dense models. The literal sampler computes all hit times at each event and log p in full at each wall."

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 import bouncy
 from bouncy.results.batches import Estimate, estimate, normal_score
-from bouncy.testing.lattices import kaufman_torus
+from bouncy.testing import kaufman_torus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

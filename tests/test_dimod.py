@@ -14,8 +14,8 @@ import pytest
 import bouncy
 from bouncy.dimod import BouncySampler
 from bouncy.formats.ising import from_bqm
-from bouncy.testing.statistics import chi_square_test
 from conftest import base_seed
+from helpers.statistics import chi_square_test
 
 H = {"z": 0.4, "b": -0.3}
 J = {("z", "b"): 0.5, ("b", "a"): -0.6}

@@ -15,8 +15,8 @@ import pytest
 from scipy import stats
 
 import bouncy
-from bouncy.testing.statistics import z_test
 from conftest import base_seed
+from helpers.statistics import z_test
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # ArviZ announces its next version once a day

@@ -10,7 +10,7 @@ from scipy import special, stats
 
 from bouncy._compile import kernel
 from bouncy._random import exponential, fill_normal, fill_sphere, new_state, next_bits, uniform
-from bouncy.testing.statistics import chi_square_test, distribution_test, z_test
+from helpers.statistics import chi_square_test, distribution_test, z_test
 
 # The reference implementation of D. Blackman and S. Vigna (prng.di.unimi.it) with the state {1, 2, 3, 4}.
 PUBLISHED = [

@@ -16,8 +16,8 @@ import scipy.stats
 import bouncy
 from bouncy._compile import kernel
 from bouncy._random import fill_normal, new_state
-from bouncy.testing.statistics import z_test
 from conftest import base_seed
+from helpers.statistics import z_test
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 BATCHES = 50

@@ -24,11 +24,11 @@ from bouncy.clocks.exponential import _open_window
 from bouncy.clocks.gaussian import GAUSSIAN, _derive_plane
 from bouncy.targets.contract import flip_cost, init, on_flip
 from bouncy.targets.mrf import MRF
-from bouncy.testing.literal import BOUNCED, CROSSED, REFRESHED, Path, literal_bps
-from bouncy.testing.statistics import z_test
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.contract import pay
 from conftest import base_seed
+from helpers.literal import BOUNCED, CROSSED, REFRESHED, Path, literal_bps
+from helpers.statistics import z_test
 
 SEED = base_seed()
 DIMENSIONS = [1, 2, 3, 7, 64, 200]

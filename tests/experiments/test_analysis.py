@@ -17,9 +17,9 @@ from bouncy.experiments.analysis import (
     group,
     summarise,
 )
-from bouncy.testing.statistics import coverage_test
 from conftest import base_seed
 from experiments.made_up import levels, make
+from helpers.statistics import coverage_test
 
 
 def by_run(values):

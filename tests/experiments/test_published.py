@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from bouncy.enumeration import exact
-from bouncy.experiments.published import NAMES, advance_bps, advance_hmc, published
+from bouncy.experiments.published import BUDGET, NAMES, PublishedHMC, T, advance_bps, advance_hmc, published
 from bouncy.targets.mrf import MRF
-from bouncy.testing import literal, literal_hmc
-from bouncy.testing.literal import CROSSED, REFRESHED
-from bouncy.testing.statistics import z_test
 from conftest import base_seed
+from helpers import literal, literal_hmc
+from helpers.literal import CROSSED, REFRESHED
+from helpers.statistics import z_test
 
 TRAVEL_TIME = 2.3 * math.pi
 
@@ -28,13 +28,25 @@ def new_chain(name, d=5, key=0, pairs=True, travel_time=TRAVEL_TIME):
 
 
 def literal_path(chain, events):
-    """Return what the literal twin does from the state of a chain, up to its last wall, and the state before."""
-    module = literal_hmc if isinstance(chain.particle, literal_hmc.Particle) else literal
-    twin = copy.deepcopy(chain.particle)
-    start = twin.s.copy()
-    path = literal.follow(module.advance_compiled, twin, events, None)
+    """Return the events of the literal twin from the state of a chain, up to its last wall, and the spins before."""
+    particle = copy.deepcopy(chain.particle)
+    start = particle.s.copy()
+    if isinstance(chain, PublishedHMC):
+        path = literal.follow(literal_hmc.advance_compiled, particle, events, None)
+    else:
+        path = literal.follow(literal.advance_compiled, bps_twin(particle), events, None)
     last = np.flatnonzero(path.at_wall)[-1] + 1
     return path.kind[:last], path.time[:last], path.site[:last], start
+
+
+def bps_twin(particle):
+    """Return the literal twin of a published particle: one purse, no refreshment."""
+    shared = {name: getattr(particle, name) for name in ("M", "r", "y", "v", "s", "rng", "gaussian")}
+    now = np.array([particle.now[T], math.inf, particle.now[BUDGET], 0.0])
+    scratch = np.empty(particle.s.size)
+    return literal.Particle(
+        **shared, now=now, toll_rng=particle.rng, field=scratch, refreshment_rate=0.0, two_purses=False
+    )
 
 
 def replay(name, kinds, times, sites, s):

@@ -5,8 +5,8 @@ import pytest
 
 import bouncy
 from bouncy.samplers import names
-from bouncy.testing.statistics import coverage_test
 from conftest import base_seed
+from helpers.statistics import coverage_test
 
 # Random scans differ from systematic ones by their clocks alone, which have tests of their own.
 SAMPLERS = sorted(name for name in names() if not name.endswith("-random"))

@@ -28,9 +28,9 @@ from bouncy.samplers.contract import NotErgodicWarning, SpinSampler
 from bouncy.samplers.hmc import HMC
 from bouncy.samplers.metropolis import Metropolis
 from bouncy.targets.mrf import MRF
-from bouncy.testing.replicates import PairSet, Replicates, overdispersed_starts, replicate_sampler, state_numbers
-from bouncy.testing.statistics import Outcome, chi_square_test, z_test
 from conftest import base_seed
+from helpers.replicates import PairSet, Replicates, overdispersed_starts, replicate_sampler, state_numbers
+from helpers.statistics import Outcome, chi_square_test, z_test
 
 SEED = base_seed()
 REPLICATES = 20_000

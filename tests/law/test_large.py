@@ -5,9 +5,10 @@ import pytest
 
 import bouncy
 from bouncy.samplers import names, registry
-from bouncy.testing.lattices import kaufman_torus, random_tree, ring, tree
-from bouncy.testing.statistics import z_test
+from bouncy.testing import kaufman_torus
 from conftest import base_seed
+from helpers.lattices import random_tree, ring, tree
+from helpers.statistics import z_test
 
 # Random scans differ from systematic ones by their clocks alone, which have tests of their own.
 SAMPLERS = sorted(name for name in names() if not name.endswith("-random"))

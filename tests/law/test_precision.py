@@ -14,8 +14,8 @@ import bouncy
 from bouncy.results.batches import student_quantile
 from bouncy.results.precision import look
 from bouncy.run.goal import Goal
-from bouncy.testing.statistics import coverage_test
 from conftest import base_seed
+from helpers.statistics import coverage_test
 
 
 def size_of_magnetisation(s):

@@ -27,12 +27,12 @@ from bouncy.clocks.scans import RANDOM, SYSTEMATIC
 from bouncy.enumeration import Exact, exact, states
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.targets.mrf import MRF
-from bouncy.testing.replicates import PairSet, Replicates, exact_draws, replicate, state_counts
-from bouncy.testing.statistics import chi_square_test, distribution_test, z_test
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.heat_bath import new_heat_bath
 from bouncy.tolls.kinetic import new_kinetic
 from conftest import base_seed
+from helpers.replicates import PairSet, Replicates, exact_draws, replicate, state_counts
+from helpers.statistics import chi_square_test, distribution_test, z_test
 
 SEED = base_seed()
 REPLICATES = 300_000

@@ -16,9 +16,9 @@ from bouncy.clocks.contract import mean_speed
 from bouncy.enumeration import exact, states
 from bouncy.piecewise.potential import Cells, Potential
 from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian
-from bouncy.testing.replicates import state_counts
-from bouncy.testing.replicates_piecewise import locate
-from bouncy.testing.statistics import Outcome, chi_square_test, distribution_test
+from helpers.replicates import state_counts
+from helpers.replicates_piecewise import locate
+from helpers.statistics import Outcome, chi_square_test, distribution_test
 
 Array = NDArray[np.float64]
 INF = np.inf

@@ -17,10 +17,10 @@ from bouncy._random import fill_sphere
 from bouncy.clocks.contract import Clock, fill, position, restart
 from bouncy.clocks.exponential import EXPONENTIAL
 from bouncy.clocks.gaussian import GAUSSIAN
+from bouncy.experiments.published import draw_position, flip_cost
 from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian
 from bouncy.recorders.contract import FLIPS, HITS
 from bouncy.targets.mrf import MRF
-from bouncy.testing.literal import draw_position, flip_cost
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.contract import pay
 from piecewise.engine import Engine, launch, states

@@ -11,8 +11,8 @@ from scipy.special import betaln, log_ndtr, logsumexp
 
 import bouncy
 from bouncy import conjugate
-from bouncy.testing.statistics import distribution_test, z_test
 from conftest import base_seed
+from helpers.statistics import distribution_test, z_test
 
 SEED = base_seed()
 N = 25

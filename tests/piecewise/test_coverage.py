@@ -8,8 +8,8 @@ import pytest
 import bouncy
 from bouncy.piecewise.targets import examples
 from bouncy.results.batches import student_quantile
-from bouncy.testing.statistics import coverage_test
 from conftest import base_seed
+from helpers.statistics import coverage_test
 from piecewise.quadrature import integrate
 
 

@@ -14,12 +14,11 @@ import scipy.sparse
 
 from bouncy._dispatch import state_arrays
 from bouncy._registry import modules
+from bouncy.piecewise.literal import BOUNCED, CROSSED, REFRESHED, REFUSED, FlightPath, literal_flight
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import Cells, Potential
 from bouncy.piecewise.recorder import BINS
 from bouncy.recorders.recorder import THIN
-from bouncy.testing.literal import BOUNCED, CROSSED, REFRESHED, REFUSED
-from bouncy.testing.literal_piecewise import FlightPath, literal_flight
 from conftest import base_seed
 from piecewise.engine import Engine, launch, random_start, states
 from piecewise.zoo import ZOO, as_sparse, spike_slab

@@ -19,8 +19,8 @@ from bouncy.piecewise.targets.gaussian import Gaussian, mean_root
 from bouncy.recorders.recorder import LENGTH
 from bouncy.run.particle import ParticleChain
 from bouncy.samplers.contract import NotErgodicWarning
-from bouncy.testing.statistics import z_test
 from conftest import base_seed
+from helpers.statistics import z_test
 
 COV = np.array([[1.0, 0.6, 0.2], [0.6, 2.0, -0.3], [0.2, -0.3, 0.5]])
 MEAN = np.array([0.5, -1.0, 3.0])

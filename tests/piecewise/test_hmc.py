@@ -25,8 +25,8 @@ from bouncy.piecewise.targets._normal import Normal
 from bouncy.piecewise.targets.gaussian import Gaussian
 from bouncy.piecewise.targets.truncated_gaussian import TruncatedGaussian
 from bouncy.samplers.contract import NotErgodicWarning
-from bouncy.testing.statistics import distribution_test, z_test
 from conftest import base_seed
+from helpers.statistics import distribution_test, z_test
 
 Array = NDArray[np.float64]
 

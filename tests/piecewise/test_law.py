@@ -18,9 +18,9 @@ from bouncy.clocks.contract import mean_speed
 from bouncy.piecewise.potential import Cells, Potential
 from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
-from bouncy.testing.replicates_piecewise import Flights, fly, locate
-from bouncy.testing.statistics import z_test
 from conftest import base_seed
+from helpers.replicates_piecewise import Flights, fly, locate
+from helpers.statistics import z_test
 from piecewise.laws import LAWS, Law
 
 SEED = base_seed()

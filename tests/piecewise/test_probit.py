@@ -10,8 +10,8 @@ import pytest
 from scipy.special import log_ndtr
 
 import bouncy
-from bouncy.testing.statistics import z_test
 from conftest import base_seed
+from helpers.statistics import z_test
 
 PATH = Path(__file__).parents[2] / "examples" / "probit.py"
 X = np.array([[0.5], [1.5], [-0.7], [2.0], [-1.2], [0.3], [0.9], [-0.4]])

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 import bouncy
-from bouncy.testing.statistics import z_test
 from conftest import base_seed
+from helpers.statistics import z_test
 
 SEED = base_seed()
 P = 10

@@ -14,8 +14,8 @@ from scipy.stats import truncnorm
 import bouncy
 from bouncy.piecewise import BPS
 from bouncy.piecewise.targets.truncated_gaussian import TruncatedGaussian, fold
-from bouncy.testing.statistics import z_test
 from conftest import base_seed
+from helpers.statistics import z_test
 
 Array = NDArray[np.float64]
 

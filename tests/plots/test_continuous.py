@@ -12,7 +12,7 @@ from matplotlib import pyplot
 
 import bouncy
 from bouncy.plots import plot_density, plot_flight, plot_forest, plot_inclusion, style, trace, trace_flight
-from bouncy.testing import literal
+from helpers import literal
 
 LABELS = ("a", "b", "c", "d")
 

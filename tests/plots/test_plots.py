@@ -16,7 +16,7 @@ from bouncy._random import new_state
 from bouncy.plots import plot_errors, plot_lattice, plot_marginals, plot_path, plot_signs, style, trace
 from bouncy.plots.trajectory import Event
 from bouncy.samplers import registry
-from bouncy.testing import literal
+from helpers import literal
 
 AUGMENTATIONS = ["gaussian", "exponential"]
 KINDS = {

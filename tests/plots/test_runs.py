@@ -38,8 +38,8 @@ from bouncy.plots.holding_times import HoldingTimes, holding_times, survival_of
 from bouncy.plots.ranks import rank_histogram
 from bouncy.results.overlap import overlap, overlap_of
 from bouncy.results.run import Run
-from bouncy.testing.statistics import z_test
 from conftest import base_seed
+from helpers.statistics import z_test
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ from bouncy.results.modes import modes_of
 from bouncy.results.run import DisagreementWarning
 from bouncy.run.goal import Goal, Verdict
 from bouncy.run.tracked import Tracked
-from bouncy.testing.statistics import z_test
 from conftest import base_seed
+from helpers.statistics import z_test
 
 FREE = bouncy.MRF(np.zeros((3, 3)), r=[0.3, -0.2, 0.1])
 # Two modes that no chain leaves.

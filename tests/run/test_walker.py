@@ -10,8 +10,8 @@ from bouncy.run.walker import Walker
 from bouncy.samplers import as_sampler
 from bouncy.targets.contract import TargetError
 from bouncy.targets.custom import Custom
-from bouncy.testing.statistics import z_test
 from conftest import base_seed
+from helpers.statistics import z_test
 
 SAMPLERS = ["bps-gaussian", "hmc", "gibbs"]
 

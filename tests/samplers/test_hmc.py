@@ -16,11 +16,11 @@ from bouncy.clocks import clocks, harmonic, parabolic
 from bouncy.clocks.contract import fill, position
 from bouncy.samplers.contract import NotErgodicWarning
 from bouncy.targets.contract import flip_cost, init, on_flip
-from bouncy.testing.literal import CROSSED, REFRESHED
-from bouncy.testing.literal_hmc import energy, literal_hmc
 from bouncy.tolls.contract import pay
 from bouncy.tolls.kinetic import new_kinetic
 from conftest import base_seed
+from helpers.literal import CROSSED, REFRESHED
+from helpers.literal_hmc import energy, literal_hmc
 
 SEED = base_seed()
 CLOCKS = clocks("trajectory")

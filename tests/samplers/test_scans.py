@@ -12,10 +12,10 @@ from bouncy._random import new_state
 from bouncy.clocks.contract import fill
 from bouncy.clocks.scans import RANDOM, SYSTEMATIC
 from bouncy.samplers.contract import NotErgodicWarning
-from bouncy.testing.statistics import chi_square_test, distribution_test, z_test
 from bouncy.tolls.contract import pay
 from bouncy.tolls.heat_bath import new_heat_bath
 from conftest import base_seed
+from helpers.statistics import chi_square_test, distribution_test, z_test
 
 SEED = base_seed()
 N = 400_000

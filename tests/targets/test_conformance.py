@@ -18,11 +18,11 @@ from bouncy.samplers import as_sampler, names
 from bouncy.targets import examples
 from bouncy.targets.fields import SparseFields
 from bouncy.testing import check_target
-from bouncy.testing.replicates import exact_draws, replicate_sampler, state_counts
-from bouncy.testing.statistics import chi_square_test, z_test
 from bouncy.workers.contract import Plan
 from bouncy.workers.spins import SpinWorker
 from conftest import base_seed
+from helpers.replicates import exact_draws, replicate_sampler, state_counts
+from helpers.statistics import chi_square_test, z_test
 
 SEED = base_seed()
 REPLICATES = 20_000

@@ -17,8 +17,8 @@ from bouncy.results.inclusion import InclusionTable
 from bouncy.targets import _factored, variable_selection
 from bouncy.targets.contract import conditional_means, flip_cost, init, log_prob, on_flip
 from bouncy.targets.variable_selection import VariableSelection
-from bouncy.testing.statistics import z_test
 from conftest import base_seed
+from helpers.statistics import z_test
 
 SEED = base_seed()
 P = 12

@@ -9,9 +9,9 @@ import pytest
 
 from bouncy._compile import kernel
 from bouncy._random import new_state
-from bouncy.testing.statistics import chi_square_test, distribution_test, z_test
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.contract import pay
+from helpers.statistics import chi_square_test, distribution_test, z_test
 
 COSTS = [0.0, 1e-3, 0.05, 0.3, 1.0, 2.5, 6.0]
 N = 400_000

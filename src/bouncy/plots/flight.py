@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._random import new_state
 from bouncy._validation import as_seed_sequence, check_count, check_nonnegative
+from bouncy.piecewise import literal
 from bouncy.piecewise.contract import PiecewiseTarget
+from bouncy.piecewise.literal import FlightPath, literal_flight
 from bouncy.piecewise.samplers.bps import DEFAULT_REFRESHMENT
 from bouncy.plots.path import draw_path
 from bouncy.plots.style import GREY, LIGHT, axes_or_new
 from bouncy.plots.trajectory import Event
-from bouncy.testing import literal
-from bouncy.testing.literal_piecewise import FlightPath, literal_flight
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,5 +1,6 @@
-"""Exact answers, statistical tests that know their error rates, literal twins of the papers, and `check_target`."""
+"""What users need to test a target of their own: `check_target`, and an exact answer beyond enumeration."""
 
 from bouncy.testing.check import check_target
+from bouncy.testing.torus import kaufman_torus
 
-__all__ = ["check_target"]
+__all__ = ["check_target", "kaufman_torus"]

@@ -9,8 +9,8 @@ from scipy import integrate
 
 import bouncy
 from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian
-from bouncy.testing.statistics import z_test
 from conftest import base_seed
+from helpers.statistics import z_test
 
 M = np.array([[0.0, 0.4, -0.2], [0.4, 0.0, 0.5], [-0.2, 0.5, 0.0]])
 r = np.array([0.3, -0.2, 0.1])

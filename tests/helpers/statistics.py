@@ -112,14 +112,6 @@ def z_test(
     -----
     Differences below 1e-12 of the largest value in a column count as zero. A column without variance has z = 0 if it
     equals the expected value and an infinite z otherwise.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> z_test(rng.normal(size=(1000, 3)), expected=0, detect=0.3).passed
-    True
-    >>> z_test([0.5, 0.2], [0.5, 0.1], standard_error=0.01).z
-    10.0
     """
     _require_probability("alpha", alpha)
     means = _replicate_means(samples) if standard_error is None else _given_means(samples, standard_error)
@@ -234,11 +226,6 @@ def chi_square_test(
     smallest_expected : the law of the statistic is a chi-square only for large cells. If *all* groups expect this
         number of draws, false alarms at alpha = 1e-6 are more frequent than alpha by a factor of up to 70 for 5, 20
         for 10, 5 for 50 and 2 for 200 (at alpha = 0.01: 1.6 for 5).
-
-    Examples
-    --------
-    >>> chi_square_test([510, 490], [0.5, 0.5]).passed
-    True
     """
     _require_probability("alpha", alpha)
     _positive("smallest_expected", smallest_expected)
@@ -342,11 +329,6 @@ def distribution_test(
     cdf : maps an array of values to probabilities.
     alpha : false-alarm rate over all columns.
     detect : distance that must be visible.
-
-    Examples
-    --------
-    >>> distribution_test(np.random.default_rng(0).exponential(size=1000), lambda x: -np.expm1(-x)).passed
-    True
     """
     _require_probability("alpha", alpha)
     x = np.asarray(samples, dtype=np.float64)
@@ -408,12 +390,6 @@ def coverage_test(
     ----------
     covered : booleans, shape (replications,) or (replications, k).
     nominal, low, high : 0 < low < nominal < high <= 1.
-
-    Examples
-    --------
-    >>> covered = np.arange(10_000) % 20 != 0
-    >>> coverage_test(covered, 0.95, 0.93, 0.965).observed
-    0.95
     """
     _require_probability("alpha", alpha)
     if not 0 < low < nominal < high <= 1:

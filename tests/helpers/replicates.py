@@ -72,15 +72,6 @@ def replicate(
     pairs : which pair averages to keep, numbered as by the recorder of pairs.
     capacity : size of the buffer of hits; a small one makes the clock stop and go on often.
     new_toll : makes a toll from the arrays of the clock, which may own what it pays with, and a generator state.
-
-    Examples
-    --------
-    >>> from bouncy.clocks.gaussian import GAUSSIAN
-    >>> from bouncy.targets.mrf import MRF
-    >>> flat, starts = MRF(np.zeros((3, 3))), np.ones((1000, 3), np.int8)
-    >>> run = replicate(flat, GAUSSIAN, starts, sweep_time=5.0, n_sweeps=2, refreshment_rate=0.3, seed=0, pairs="all")
-    >>> run.path.shape, run.pair_path.shape
-    ((1000, 3), (1000, 9))
     """
     refreshment_rate = check_nonnegative("refreshment_rate", refreshment_rate)
     clock_state, toll_state = (new_state(child) for child in as_seed_sequence(seed).spawn(2))

@@ -52,17 +52,7 @@ def fly(
     refreshment_rate: float,
     seed: Any,
 ) -> Flights:
-    """Run one flight per row of `starts`, (R, d), for the time `n_sweeps * sweep_time`.
-
-    Examples
-    --------
-    >>> from bouncy.piecewise.potential import Cells
-    >>> normal = Potential(np.eye(2), np.zeros(2), Cells.alike(2, [-np.inf, np.inf]))
-    >>> starts, scale = np.random.default_rng(0).standard_normal((100, 2)), np.ones(2)
-    >>> run = fly(normal, starts, scale=scale, sweep_time=1.0, n_sweeps=3, refreshment_rate=0.5, seed=0)
-    >>> run.mean.shape
-    (100, 2)
-    """
+    """Run one flight per row of `starts`, (R, d), for the time `n_sweeps * sweep_time`."""
     n, d = starts.shape
     cells = potential.cells
     path_state, toll_state = (new_state(child) for child in as_seed_sequence(seed).spawn(2))

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from bouncy._random import exponential, fill_sphere
 from bouncy.piecewise.potential import Potential
-from bouncy.testing.literal import BOUNCED, CROSSED, REFRESHED, REFUSED
 
 Array = NDArray[np.float64]
+
+# Kinds of event.
+CROSSED, REFUSED, BOUNCED, REFRESHED = range(4)
 
 
 @dataclass

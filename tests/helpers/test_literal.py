@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from bouncy._random import exponential, fill_sphere, new_state
 from bouncy.enumeration import exact, states
 from bouncy.targets.mrf import MRF
-from bouncy.testing.literal import (
+from helpers.literal import (
     AUGMENTATIONS,
     BOUNCED,
     BUDGET,
@@ -23,7 +23,7 @@ from bouncy.testing.literal import (
     log_likelihood,
     new_particle,
 )
-from bouncy.testing.statistics import chi_square_test, z_test
+from helpers.statistics import chi_square_test, z_test
 
 augmentations = pytest.mark.parametrize("augmentation", AUGMENTATIONS)
 

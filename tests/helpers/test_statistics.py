@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from bouncy.testing.statistics import (
+from helpers.statistics import (
     POWER,
     Outcome,
     UnderpoweredTest,

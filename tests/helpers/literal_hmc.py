@@ -15,41 +15,24 @@ every trajectory. Nothing else is random.
 
 from __future__ import annotations
 
-from math import atan2, cos, inf, pi, sin, sqrt
-from typing import NamedTuple
+from math import cos, inf, sin
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import helper, kernel
-from bouncy._random import fill_normal
-from bouncy.testing.literal import (
-    CROSSED,
-    REFRESHED,
-    REFUSED,
+from bouncy.experiments.published import (
     T_REFRESH,
-    Path,
+    Particle,
     T,
     draw_position,
+    draw_velocity,
     flip_cost,
-    follow,
-    is_gaussian,
-    read_model,
+    pay_by_speed,
+    until_wall,
 )
-
-
-class Particle(NamedTuple):
-    """A particle on its way."""
-
-    M: NDArray[np.float64]  # (d, d), or (0, 0) where there are no couplings
-    r: NDArray[np.float64]  # (d,)
-    y: NDArray[np.float64]  # (d,)
-    v: NDArray[np.float64]  # (d,)
-    s: NDArray[np.int8]  # (d,) the side of each wall on which y is, also where y is on the wall
-    now: NDArray[np.float64]  # (2,) time, and end of the trajectory
-    rng: NDArray[np.uint64]  # (4,)
-    travel_time: float
-    gaussian: bool
+from bouncy.piecewise.literal import CROSSED, REFRESHED, REFUSED
+from helpers.literal import Path, follow, is_gaussian, read_model
 
 
 def literal_hmc(
@@ -79,14 +62,6 @@ def literal_hmc(
     events, duration : exactly one of them.
     start : y, v, s, each (d,), the beginning of the first trajectory. None draws |y| and v, with s = +1.
     compiled : run the same source through numba.
-
-    Examples
-    --------
-    >>> from bouncy._random import new_state
-    >>> state = new_state(np.random.SeedSequence(0))
-    >>> path = literal_hmc(None, [0.5], "gaussian", travel_time=np.inf, state=state, events=3)
-    >>> np.diff(path.time).round(12) == np.round(np.pi, 12)
-    array([ True,  True])
     """
     particle = new_particle(M, r, augmentation, travel_time=travel_time, state=state, start=start)
     return follow(advance_compiled if compiled else advance, particle, events, duration)
@@ -112,7 +87,7 @@ def new_particle(
         y=np.empty(d),
         v=np.empty(d),
         s=np.ones(d, np.int8),
-        now=np.array([0.0, travel_time]),
+        now=np.array([0.0, travel_time, 0.0]),
         rng=state,
         travel_time=float(travel_time),
         gaussian=is_gaussian(augmentation),
@@ -175,22 +150,6 @@ def _next_wall(particle):
 
 
 @helper
-def until_wall(z, w, gaussian):
-    """Return the time after which a site at distance z from its wall, with speed w away from it, is back at the wall.
-
-    Gaussian: z cos t + w sin t = 0, at pi - atan2(z, w). Exponential: z + w t - t^2 / 2 = 0, by the root without
-    cancellation. From the wall itself, z = 0 and w > 0, this is exactly pi and 2w: a wall is not met twice at once.
-    """
-    if not z > 0.0:
-        # Rounding may have put the site behind its wall by the last bit; no negative zero may reach atan2.
-        z = 0.0
-    if gaussian:
-        return pi - atan2(z, w)
-    root = sqrt(w * w + 2.0 * z)
-    return w + root if w >= 0.0 else 2.0 * z / (root - w)
-
-
-@helper
 def _move(particle, dt):
     """Move all sites for a time dt in which none meets its wall: y'' = -y or y'' = -sign(y)."""
     y, v, s = particle.y, particle.v, particle.s
@@ -209,20 +168,12 @@ def _move(particle, dt):
 def _meet_wall(particle, i):
     """Let site i cross its wall if it is fast enough, else reflect it; then it moves away from the wall."""
     y, v, s = particle.y, particle.v, particle.s
-    crosses, speed = pay(abs(v[i]), flip_cost(particle.M, particle.r, s, i))
+    crosses, speed = pay_by_speed(abs(v[i]), flip_cost(particle.M, particle.r, s, i))
     if crosses:
         s[i] = -s[i]
     y[i] = 0.0
     v[i] = s[i] * speed
     return CROSSED if crosses else REFUSED
-
-
-@helper
-def pay(speed, cost):
-    """Return whether a site that reaches its wall at this speed crosses it, and the speed at which it leaves."""
-    if cost < 0.5 * speed * speed:
-        return True, sqrt(speed * speed - 2.0 * cost)
-    return False, speed
 
 
 @helper
@@ -233,14 +184,6 @@ def _refresh(particle):
     now[T_REFRESH] = now[T] + particle.travel_time
     draw_velocity(particle)
     return REFRESHED
-
-
-@helper
-def draw_velocity(particle):
-    """Draw v from N(0, I), as speed away from the walls: v = s w is normal whatever s is."""
-    fill_normal(particle.rng, particle.v)
-    for i in range(particle.v.size):
-        particle.v[i] *= particle.s[i]
 
 
 advance_compiled = kernel(advance)

@@ -9,10 +9,11 @@ import pytest
 
 from bouncy._random import new_state
 from bouncy.enumeration import exact, states
+from bouncy.experiments.published import flip_cost
 from bouncy.targets.mrf import MRF
-from bouncy.testing.literal import AUGMENTATIONS, CROSSED, REFRESHED, REFUSED, flip_cost
-from bouncy.testing.literal_hmc import energy, literal_hmc, new_particle, until_wall
-from bouncy.testing.statistics import chi_square_test, z_test
+from helpers.literal import AUGMENTATIONS, CROSSED, REFRESHED, REFUSED
+from helpers.literal_hmc import energy, literal_hmc, new_particle, until_wall
+from helpers.statistics import chi_square_test, z_test
 
 augmentations = pytest.mark.parametrize("augmentation", AUGMENTATIONS)
 

@@ -15,22 +15,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import helper, kernel
-from bouncy._random import exponential, fill_normal, fill_sphere
+from bouncy._random import exponential, fill_sphere
+from bouncy.experiments.published import (
+    BUDGET,
+    T_REFRESH,
+    T,
+    bounce,
+    draw_position,
+    move,
+    next_wall,
+    slope_of_potential,
+    time_to_spend,
+)
+from bouncy.piecewise.literal import BOUNCED, CROSSED, REFRESHED, REFUSED
 
 AUGMENTATIONS = ("gaussian", "exponential")
 
-# Kinds of event.
-CROSSED, REFUSED, BOUNCED, REFRESHED = range(4)
-
-# Indices into `Particle.now`: time, time of the next refreshment, and the two budgets.
-T, T_REFRESH, BUDGET, WALL_BUDGET = range(4)
+# Index into `Particle.now`, after those of the published samplers.
+WALL_BUDGET = 3
 
 _BLOCK = 4096
 
@@ -48,8 +57,8 @@ class Particle(NamedTuple):
     v: NDArray[np.float64]  # (d,) of length 1
     s: NDArray[np.int8]  # (d,) the side of each wall on which y is, also where y is on the wall
     now: NDArray[np.float64]  # (4,) see the indices above
-    clock_rng: NDArray[np.uint64]  # (4,)
-    toll_rng: NDArray[np.uint64]  # (4,), the same array as clock_rng with one purse
+    rng: NDArray[np.uint64]  # (4,)
+    toll_rng: NDArray[np.uint64]  # (4,), the same array as rng with one purse
     field: NDArray[np.float64]  # (d,) scratch
     refreshment_rate: float
     gaussian: bool
@@ -109,13 +118,6 @@ def literal_bps(
     events, duration : exactly one of them.
     start : y, v, s, each (d,). None draws |y| and v from their stationary law, with s = +1.
     compiled : run the same source through numba.
-
-    Examples
-    --------
-    >>> from bouncy._random import new_state
-    >>> path = literal_bps(None, [0.5], "gaussian", clock_state=new_state(np.random.SeedSequence(0)), events=5)
-    >>> path.kind.shape
-    (5,)
     """
     particle = new_particle(
         M,
@@ -172,7 +174,7 @@ def new_particle(
         v=np.empty(d),
         s=np.ones(d, np.int8),
         now=np.zeros(4),
-        clock_rng=clock_state,
+        rng=clock_state,
         toll_rng=clock_state if toll_state is None else toll_state,
         field=np.empty(d),
         refreshment_rate=float(refreshment_rate),
@@ -206,21 +208,11 @@ def is_gaussian(augmentation: str) -> bool:
     return augmentation == "gaussian"
 
 
-def draw_position(state: NDArray[np.uint64], gaussian: bool, s: NDArray[np.int8], y: NDArray[np.float64]) -> None:
-    """Fill y, (d,), with |y_i| from the half-normal or exponential law, on the side s_i."""
-    if gaussian:
-        fill_normal(state, y)
-    else:
-        for i in range(y.size):
-            y[i] = exponential(state)
-    y[:] = s * abs(y)
-
-
 def _begin(particle: Particle) -> None:
     """Schedule the first refreshment and fill the purses."""
     now = particle.now
     _schedule_refreshment(particle)
-    now[BUDGET] = exponential(particle.clock_rng)
+    now[BUDGET] = exponential(particle.rng)
     if particle.two_purses:
         now[WALL_BUDGET] = exponential(particle.toll_rng)
 
@@ -248,59 +240,13 @@ def advance(particle, t_stop, kinds, times, sites):
             kinds[n] = _meet_wall(particle, wall)
             sites[n] = wall
         elif dt == until_bounce:
-            kinds[n] = bounce(particle)
+            bounce(particle)
+            kinds[n] = BOUNCED
         else:
             kinds[n] = _refresh(particle)
         times[n] = now[T]
         n += 1
     return n
-
-
-@helper
-def next_wall(y, v, s):
-    """Return the wall that is met first, t_i = -y_i / v_i, and the time until then; -1 and inf without any."""
-    wall, until_wall = -1, inf
-    for i in range(y.size):
-        if s[i] * v[i] < 0.0:
-            t = -y[i] / v[i]
-            if t < until_wall:
-                wall, until_wall = i, t
-    # Rounding may have put the particle behind a wall by the last bit.
-    return wall, max(until_wall, 0.0)
-
-
-@helper
-def time_to_spend(budget, slope, gaussian):
-    """Return the time t at which climbing has spent the budget: the integral of [v.grad U]_+ over (0, t) equals it.
-
-    In the Gaussian case v.grad U = v.y grows at rate |v|^2 = 1: the budget is spent where it is sqrt([v.y]_+^2 + 2E).
-    In the exponential case it is constant. Both are continuous in the slope: nothing is decided by the sign of a slope
-    that vanishes in exact arithmetic.
-    """
-    if gaussian:
-        if slope > 0.0:
-            return 2.0 * budget / (sqrt(slope * slope + 2.0 * budget) + slope)
-        return sqrt(2.0 * budget) - slope
-    return budget / slope if slope > 0.0 else inf
-
-
-@helper
-def _climb(dt, slope, gaussian):
-    """Return the integral of [v.grad U]_+ over (0, dt)."""
-    if gaussian:
-        start, end = max(slope, 0.0), max(slope + dt, 0.0)
-        return 0.5 * (end - start) * (end + start)
-    return max(slope, 0.0) * dt
-
-
-@helper
-def move(particle, dt, slope):
-    """Move along the ray for a time dt and pay for the climb."""
-    y, v, now = particle.y, particle.v, particle.now
-    for i in range(y.size):
-        y[i] += v[i] * dt
-    now[BUDGET] = max(now[BUDGET] - _climb(dt, slope, particle.gaussian), 0.0)
-    now[T] += dt
 
 
 @helper
@@ -331,15 +277,6 @@ def pay(particle, height):
 
 
 @helper
-def flip_cost(M, r, s, i):
-    """Return log p(s) - log p(s flipped at i) = -2 s_i (r_i + M_i.s) by one row of M, O(d); M may be (0, 0)."""
-    field = r[i]
-    for j in range(M.shape[1]):
-        field += M[i, j] * s[j]
-    return -2.0 * s[i] * field
-
-
-@helper
 def log_likelihood(M, r, s, field):
     """Return log p(s) = -s.r - s'Ms/2, computed in full; `field` is scratch of shape (d,)."""
     for j in range(s.size):
@@ -355,49 +292,20 @@ def log_likelihood(M, r, s, field):
 
 
 @helper
-def bounce(particle):
-    """Reflect off the gradient, v_r = v - 2 (v.g) g / |g|^2, and draw a new budget."""
-    v = particle.v
-    slope = slope_of_potential(particle)
-    square = 0.0
-    for i in range(v.size):
-        square += _gradient(particle, i) ** 2
-    for i in range(v.size):
-        v[i] -= 2.0 * slope * _gradient(particle, i) / square
-    particle.now[BUDGET] = exponential(particle.clock_rng)
-    return BOUNCED
-
-
-@helper
-def _gradient(particle, i):
-    """Return the derivative of the smooth part of the potential with respect to y_i: y_i or sign(y_i)."""
-    return particle.y[i] if particle.gaussian else float(particle.s[i])
-
-
-@helper
-def slope_of_potential(particle):
-    """Return v.grad U."""
-    slope = 0.0
-    for i in range(particle.v.size):
-        slope += particle.v[i] * _gradient(particle, i)
-    return slope
-
-
-@helper
 def _refresh(particle):
     """Replace the velocity, schedule the next refreshment and draw a new budget."""
     now = particle.now
     now[T] = now[T_REFRESH]
     _draw_velocity(particle)
     _schedule_refreshment(particle)
-    now[BUDGET] = exponential(particle.clock_rng)
+    now[BUDGET] = exponential(particle.rng)
     return REFRESHED
 
 
 @helper
 def _draw_velocity(particle):
     """Draw v uniformly on the sphere, as speed away from the walls: v = s w is uniform whatever s is."""
-    fill_sphere(particle.clock_rng, particle.v)
+    fill_sphere(particle.rng, particle.v)
     for i in range(particle.v.size):
         particle.v[i] *= particle.s[i]
 
@@ -405,7 +313,7 @@ def _draw_velocity(particle):
 @helper
 def _schedule_refreshment(particle):
     now, rate = particle.now, particle.refreshment_rate
-    now[T_REFRESH] = now[T] + exponential(particle.clock_rng) / rate if rate > 0.0 else inf
+    now[T_REFRESH] = now[T] + exponential(particle.rng) / rate if rate > 0.0 else inf
 
 
 advance_compiled = kernel(advance)
