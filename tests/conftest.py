@@ -10,11 +10,17 @@ import re
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
+
+from bouncy._compile import keep_kernels_of
+
+# Loops compiled from the helpers take minutes in a run of all tests.
+keep_kernels_of("helpers", Path(__file__).resolve().parent / "helpers")
 
 SEED_VARIABLE = "BOUNCY_TEST_SEED"
 DEFAULT_SEED = 20171102

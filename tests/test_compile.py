@@ -287,22 +287,26 @@ def test_entry_that_others_can_write_to_or_damaged_is_not_loaded(tree: Tree) -> 
     assert tree.run()["misses"] == 0
 
 
+# A kernel and a part defined outside the package.
+OUTSIDE = (
+    LOOP
+    + """
+    from typing import NamedTuple
+    from bouncy._dispatch import implements
+    class Power(NamedTuple):
+        exponent: int
+    @implements(apply, Power)
+    def _power(part, x):
+        return float(x) ** part.exponent
+"""
+)
+
+
 def test_code_of_others_is_not_kept(tree: Tree) -> None:
     """Catches the stale answers that a part or a kernel defined outside the package would give after an edit there."""
     tree.run()
     kept = tree.entries()
-    (tree.package.parent / "outside.py").write_text(
-        textwrap.dedent(LOOP)
-        + textwrap.dedent("""
-            from typing import NamedTuple
-            from bouncy._dispatch import implements
-            class Power(NamedTuple):
-                exponent: int
-            @implements(apply, Power)
-            def _power(part, x):
-                return float(x) ** part.exponent
-        """)
-    )
+    (tree.package.parent / "outside.py").write_text(textwrap.dedent(OUTSIDE))
     answer = tree.run("""
         import json
         import outside, bouncy.loop
@@ -311,6 +315,33 @@ def test_code_of_others_is_not_kept(tree: Tree) -> None:
     """)
     assert answer["results"] == [5.0, 6]
     assert tree.entries() == kept
+
+
+def test_kernels_of_another_package_are_kept_on_request_and_never_stale(tree: Tree) -> None:
+    """Catches helpers compiled in every process, stale after an edit of their own, or in the stamps of the package."""
+    tree.run()
+    helpers = tree.package.parent / "helpers"
+    helpers.mkdir()
+    (helpers / "powers.py").write_text(textwrap.dedent(OUTSIDE))
+    program = f"""
+        import json, pathlib
+        from bouncy._compile import keep_kernels_of
+        keep_kernels_of("helpers", pathlib.Path({str(helpers)!r}))
+        import bouncy.loop
+        from helpers.powers import Power, total
+        part = Power(2)
+        print(json.dumps({{
+            "results": [total(part, 3), bouncy.loop.total(part, 3)],
+            "hits": [sum(loop.stats.cache_hits.values()) for loop in (total, bouncy.loop.total)],
+        }}))
+    """
+    assert [tree.run(program) for _ in range(2)] == [
+        {"results": [5.0, 5.0], "hits": [0, 0]},
+        {"results": [5.0, 5.0], "hits": [1, 0]},
+    ]
+    (helpers / "powers.py").write_text(textwrap.dedent(OUTSIDE).replace("float(x)", "2.0"))
+    assert tree.run(program) == {"results": [12.0, 12.0], "hits": [0, 0]}
+    assert tree.run()["misses"] == 0
 
 
 @pytest.mark.parametrize(

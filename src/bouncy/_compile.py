@@ -30,6 +30,8 @@ from numba.extending import register_jitable
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _ROOT = Path(__file__).resolve().parent
+# Packages whose kernels are kept on disk, with the directories of their sources.
+_packages = {"bouncy": _ROOT}
 _DIGEST_SIZE = 32  # bytes of a SHA-256
 
 # Inlining is forced: a part of a sampler is a tuple of many arrays, and handing all their words over on the stack costs
@@ -49,10 +51,11 @@ class CacheWarning(RuntimeWarning):
 def kernel(function: Function) -> Function:
     """Compile a function on its first call, without the GIL, and keep the result on disk.
 
-    Only functions of this package are kept on disk: the stamp does not cover the sources of others.
+    Only functions of this package, and of those passed to `keep_kernels_of`, are kept on disk: the stamp does not
+    cover the sources of others.
     """
     compiled: Any = without_memory(function)
-    if compiled is not function and _is_ours(function):
+    if compiled is not function and _name(function.__module__, _first_sources()) is not None:
         _keep_on_disk(compiled, function)
     return compiled  # type: ignore[no-any-return]
 
@@ -64,6 +67,15 @@ def _keep_on_disk(compiled: Any, function: Callable[..., Any]) -> None:
         compiled._cache = _DiskCache(function)
     else:
         _stop_caching(f"numba {numba.__version__} has no cache where bouncy looks for it")
+
+
+def keep_kernels_of(package: str, directory: Path) -> None:
+    """Keep the kernels of another package on disk too; call this before the package is imported.
+
+    Its sources enter the stamps of its own kernels, never those of this package.
+    """
+    _packages[package] = directory
+    _first_sources().update(_read_sources(package))
 
 
 class _DiskCache:
@@ -86,7 +98,7 @@ class _DiskCache:
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled code for a signature, or None when it has to be compiled."""
         target_context.refresh()
-        if not _is_cachable(signature):
+        if not _is_cachable(signature, self._module):
             return None
         try:
             key = self._key(signature, target_context.codegen())
@@ -101,12 +113,12 @@ class _DiskCache:
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Write compiled code, unless it would not be valid in another process."""
-        if not _is_cachable(signature):
+        if not _is_cachable(signature, self._module):
             return
         try:
             if result.library.has_dynamic_globals:
                 _stop_caching(f"{self._name} refers to a machine address or a large array as a global")
-            elif _hash_sources(self._module, _read_sources()) == (stamp := _stamp(self._module)):
+            elif _hash_sources(_sources_of(self._module, _read_sources(*_packages))) == (stamp := _stamp(self._module)):
                 key = self._key(signature, result.library.codegen)
                 _write(self._path(key), stamp, _dumps((key, result._reduce())))
         except Exception as error:
@@ -149,27 +161,23 @@ def _rebuild(target_context: Any, reduced: tuple[Any, ...]) -> Any:
     return rebuild(target_context, *reduced)
 
 
-def _is_cachable(signature: Any) -> bool:
-    """Say whether there is a cache and the code for a signature is made of our own sources alone."""
+def _is_cachable(signature: Any, module: str) -> bool:
+    """Say whether there is a cache and the stamp of a module covers all sources of the code for a signature."""
     arguments = getattr(signature, "args", signature)
-    return all(_is_portable(argument) for argument in arguments) and cache_directory() is not None
+    return all(_is_covered(argument, module) for argument in arguments) and cache_directory() is not None
 
 
-def _is_portable(argument: Any) -> bool:
-    """Say whether code for one numba type comes from our sources: no functions, no named tuples of others."""
+def _is_covered(argument: Any, module: str) -> bool:
+    """Say whether a stamp covers the code for one numba type: no functions, no named tuples of other modules."""
     if isinstance(argument, types.Callable):
         return False
     if isinstance(argument, types.CPointer):
-        return _is_portable(argument.dtype)
-    if isinstance(argument, types.BaseNamedTuple) and not _is_ours(argument.instance_class):  # type: ignore[attr-defined]
-        return False
-    return not isinstance(argument, types.BaseTuple) or all(map(_is_portable, argument))  # type: ignore[call-overload]
-
-
-def _is_ours(thing: Any) -> bool:
-    """Say whether a function or class comes from a file below this package."""
-    file = getattr(sys.modules.get(thing.__module__), "__file__", None)
-    return file is not None and Path(file).resolve().is_relative_to(_ROOT)
+        return _is_covered(argument.dtype, module)
+    if isinstance(argument, types.BaseNamedTuple):
+        sources = _stamped_sources(module)
+        if _name(argument.instance_class.__module__, sources) is None:  # type: ignore[attr-defined]
+            return False
+    return not isinstance(argument, types.BaseTuple) or all(_is_covered(part, module) for part in argument)  # type: ignore[attr-defined]
 
 
 # The stamp
@@ -177,53 +185,67 @@ def _is_ours(thing: Any) -> bool:
 
 # Declares a part or gives a function of one: code that any loop may be compiled with.
 _PART = re.compile(rb"^@(part|target_part|generic|implements)\b", re.MULTILINE)
-_IMPORT = re.compile(rb"^(?:from|import) bouncy\.([\w.]+)(?: import ([^(\n]+|\([^)]+\)))?", re.MULTILINE)
+_IMPORT = re.compile(rb"^(?:from|import) (\w+\.[\w.]+)(?: import ([^(\n]+|\([^)]+\)))?", re.MULTILINE)
 
 
 @functools.cache
 def _stamp(module: str) -> bytes:
-    """Return the hash of the sources of compiled code as they were when the package was imported."""
-    return _hash_sources(module, _first_sources())
+    """Return the hash of the sources of compiled code as they were when its package was imported."""
+    return _hash_sources(_stamped_sources(module))
+
+
+@functools.cache
+def _stamped_sources(module: str) -> dict[str, bytes]:
+    return _sources_of(module, _first_sources())
 
 
 @functools.cache
 def _first_sources() -> dict[str, bytes]:
-    return _read_sources()
+    return _read_sources("bouncy")
 
 
-def _read_sources() -> dict[str, bytes]:
-    """Return the sources of the package by the names of their modules below it."""
+def _read_sources(*packages: str) -> dict[str, bytes]:
+    """Return the sources of packages by the names of their modules."""
     return {
-        path.relative_to(_ROOT).with_suffix("").as_posix().replace("/", "."): path.read_bytes()
-        for path in _ROOT.rglob("*.py")
+        ".".join((package, *path.relative_to(_packages[package]).with_suffix("").parts)): path.read_bytes()
+        for package in packages
+        for path in _packages[package].rglob("*.py")
         if path.is_file()  # editors leave dangling links behind
     }
 
 
-def _hash_sources(module: str, sources: dict[str, bytes]) -> bytes:
-    """Return the SHA-256 of the sources that the compiled functions of a module can come from.
+def _sources_of(module: str, sources: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the sources that the compiled functions of a module can come from.
 
-    These are the module itself, all modules that declare or implement parts, since a loop is compiled with any of them,
-    and everything that these import when they are imported.
+    These are the module itself, all modules of this package that declare or implement parts, since a loop is compiled
+    with any of them, and everything that these import when they are imported.
     """
-    hasher = hashlib.sha256()
-    seen: set[str] = set()
-    found = [name for name, content in sources.items() if _PART.search(content)]
-    found.append(module.partition(".")[2])
+    found = [name for name, content in sources.items() if name.startswith("bouncy.") and _PART.search(content)]
+    found.append(module)
+    seen: dict[str, bytes] = {}
     while found:
-        name = found.pop()
-        name = name if name in sources else f"{name}.__init__"
-        if name in sources and name not in seen:
-            seen.add(name)
+        name = _name(found.pop(), sources)
+        if name is not None and name not in seen:
+            seen[name] = sources[name]
             found += _imported_by(sources[name])
-    for name in sorted(seen):
+    return seen
+
+
+def _name(module: str, sources: dict[str, bytes]) -> str | None:
+    """Return the name of a module, or of the `__init__` of a package, among sources; None if it is not there."""
+    return next((name for name in (module, f"{module}.__init__") if name in sources), None)
+
+
+def _hash_sources(sources: dict[str, bytes]) -> bytes:
+    hasher = hashlib.sha256()
+    for name in sorted(sources):
         hasher.update(f"{name}:{len(sources[name])}:".encode())
         hasher.update(sources[name])
     return hasher.digest()
 
 
 def _imported_by(content: bytes) -> list[str]:
-    """Return the names below the package that a source imports at its top level, modules or not."""
+    """Return the names that a source imports from packages at its top level, modules or not."""
     names = []
     for package, items in _IMPORT.findall(content):
         names.append(package.decode())
