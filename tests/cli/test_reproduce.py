@@ -12,11 +12,11 @@ from click.testing import CliRunner
 from matplotlib.figure import Figure
 
 from bouncy.cli.main import main
-from bouncy.experiments import kept_views, report, rerun
+from bouncy.experiments import report, rerun, views
 from bouncy.experiments.claims import judge
 from bouncy.experiments.contenders import CONTENDERS
 from bouncy.experiments.runner import measure
-from bouncy.experiments.settings import DEFAULT_OUT, DEFAULT_SEED, load
+from bouncy.experiments.settings import DEFAULT_OUT, DEFAULT_SEED, load, load_views
 from experiments.in_process import make_up_measurements
 from experiments.made_up import make_views
 
@@ -35,9 +35,8 @@ def invoke():
 @pytest.fixture
 def tiny(monkeypatch):
     """Let every version be the smallest one."""
-    views = rerun.load_views
     monkeypatch.setattr(rerun, "load", lambda figure, version: load(figure, "tiny"))
-    monkeypatch.setattr(rerun, "load_views", lambda version: views("tiny"))
+    monkeypatch.setattr(rerun, "load_views", lambda version: load_views("tiny"))
 
 
 def test_from_start_to_report(invoke, tiny, tmp_path):
@@ -85,7 +84,7 @@ def _check_errors(settings, rows):
 def test_figures_run_one_after_the_other(invoke, tiny, tmp_path, monkeypatch):
     """Catches a figure that disappears from the report, or from the verdicts, when the other one is run."""
     make_up_measurements(monkeypatch)
-    monkeypatch.setattr(kept_views, "measure_views", lambda settings, seed, *rest: replace(make_views(), seed=seed))
+    monkeypatch.setattr(views, "measure_views", lambda settings, seed, *rest: replace(make_views(), seed=seed))
     for drawing in ("draw_errors", "draw_views"):  # what takes longest, and has tests of its own
         monkeypatch.setattr(report, drawing, lambda *shown: Figure(figsize=(1, 1)))
     assert invoke("figure1", "--out", tmp_path).exit_code == 0

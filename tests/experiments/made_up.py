@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bouncy.experiments.ledger import Row
 from bouncy.experiments.settings import Settings, load
-from bouncy.experiments.table import Row
 from bouncy.experiments.views import View, Views
 
 BARS = {

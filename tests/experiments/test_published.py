@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from bouncy.enumeration import exact
-from bouncy.experiments.published import BUDGET, NAMES, PublishedHMC, T, advance_bps, advance_hmc, published
+from bouncy.experiments.particle import BUDGET, T, advance_bps, advance_hmc
+from bouncy.experiments.published import NAMES, PublishedHMC, published
 from bouncy.targets.mrf import MRF
 from conftest import base_seed
 from helpers import literal, literal_hmc

@@ -7,10 +7,9 @@ from typing import get_args
 
 import pytest
 
-from bouncy.experiments.captions import describe_errors, describe_views
 from bouncy.experiments.claims import Word, judge
 from bouncy.experiments.page import Badge, Bullets, Heading, Paragraph, Picture, Strong, Table, as_html, as_markdown
-from bouncy.experiments.report import PAPER_ADDRESS, compose, write_report
+from bouncy.experiments.report import PAPER_ADDRESS, compose, describe_errors, describe_views, write_report
 from experiments.made_up import MACHINE, levels, make, make_views
 
 LEVEL = levels(bps_exponential=1, bps_gaussian=2, hmc=3)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import bouncy.experiments
-from bouncy.experiments import kept_views, report, reproduce, rerun
-from bouncy.experiments.machine import describe
+from bouncy.experiments import report, reproduce, rerun, views
+from bouncy.experiments.ledger import describe_machine
 from experiments.in_process import make_up_measurements
 from experiments.made_up import make_views
 
@@ -20,7 +20,7 @@ def reports(monkeypatch):
     """Make up all measurements, and return a list to which the arguments of every report are added."""
     written = []
     make_up_measurements(monkeypatch)
-    monkeypatch.setattr(kept_views, "measure_views", made_up_views)
+    monkeypatch.setattr(views, "measure_views", made_up_views)
     monkeypatch.setattr(report, "write_report", lambda *arguments: written.append(arguments))
     return written
 
@@ -90,7 +90,7 @@ def test_versions(tmp_path, monkeypatch, reports, options, version, out):
     (settings, rows) = results["figure2"]
     assert (settings.figure, settings.version) == ("figure2", version)
     assert {row.seed for row in rows} == {1711}
-    assert machine == describe()
+    assert machine == describe_machine()
 
 
 def test_figures_run_one_after_the_other_stand_in_one_report(tmp_path, reports):
@@ -144,7 +144,7 @@ def test_views_are_kept(tmp_path, reports, monkeypatch):
     """Catches views that are measured again with every report, or never, though they belong to another seed."""
     rerun_tiny("figure1", tmp_path)
     measured = []
-    monkeypatch.setattr(kept_views, "measure_views", lambda *asked: measured.append(asked) or made_up_views(*asked))
+    monkeypatch.setattr(views, "measure_views", lambda *asked: measured.append(asked) or made_up_views(*asked))
     rerun_tiny("figure2", tmp_path)
     assert not measured
     other = tmp_path / "other"

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 import bouncy
-from bouncy.experiments import contenders, keeping, runner
+from bouncy.experiments import contenders, ledger, ours, runner
 from bouncy.experiments.contenders import CONTENDERS, Contender, Measurement, enter, run_contender
-from bouncy.experiments.ledger import Ledger, complete_runs
-from bouncy.experiments.machine import describe
+from bouncy.experiments.ledger import HEADER, Ledger, complete_runs, describe_machine, format_rows
 from bouncy.experiments.runner import Task, draw_model, measure, run_task, shuffled_tasks, squared_errors
 from bouncy.experiments.settings import load
-from bouncy.experiments.table import HEADER, format_rows
 from bouncy.recorders.contract import REFRESHMENTS
 from bouncy.recorders.pairs import NoPairs
 from conftest import base_seed
@@ -83,7 +81,7 @@ def test_the_file_holds_the_rows(measured):
     assert origin["seed"] == SEED
     assert origin["runs"] == 2
     assert origin["version of bouncy"] == bouncy.__version__
-    assert {name: origin[name] for name in describe()} == describe()
+    assert {name: origin[name] for name in describe_machine()} == describe_machine()
 
 
 def test_a_figure_that_is_complete_is_not_measured_again(measured, monkeypatch):
@@ -182,10 +180,11 @@ def test_rows_of_another_version_are_refused(copy_of, monkeypatch):
         Ledger(copy_of, load("figure1", "tiny"), SEED).open()
 
 
-@pytest.mark.parametrize("name", describe())
+@pytest.mark.parametrize("name", describe_machine())
 def test_rows_of_another_machine_are_refused(copy_of, monkeypatch, name):
     """Catches runs of a faster and a slower machine in one median."""
-    monkeypatch.setattr(keeping, "describe", lambda: {**describe(), name: "other"})
+    other = {**describe_machine(), name: "other"}
+    monkeypatch.setattr(ledger, "describe_machine", lambda: other)
     with pytest.raises(ValueError, match=rf"measured with {name} = .*but asked for is {name} = 'other'\. Choose"):
         Ledger(copy_of, load("figure1", "tiny"), SEED).open()
 
@@ -330,9 +329,9 @@ def test_every_draw_is_counted_once():
     entry.advance(100)
     entry.forget()
     assert not entry.has_recorded()
-    entry.advance(contenders._BLOCK + 7)
+    entry.advance(ours._BLOCK + 7)
     assert entry.has_recorded()
-    assert entry._ends == contenders._BLOCK + 7
+    assert entry._ends == ours._BLOCK + 7
     mean, pair_mean = entry.moments()["ends"]
     assert mean == pytest.approx([1.0, -1.0], abs=0.0)
     assert pair_mean == pytest.approx(np.array([[1.0, -1.0], [-1.0, 1.0]]), abs=0.0)

@@ -6,14 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bouncy.experiments import keeping, kept_views, views
+from bouncy.experiments import ledger, views
 from bouncy.experiments.contenders import CONTENDERS
-from bouncy.experiments.kept_views import keep_views, read_views, write_views
-from bouncy.experiments.machine import describe
+from bouncy.experiments.ledger import describe_machine
 from bouncy.experiments.settings import ViewSettings, load_views
-from bouncy.experiments.views import CHAINS, autocorrelation, measure_views, take_pace, take_view
-from bouncy.recorders.contract import HITS
-from bouncy.run.chain import Chain
+from bouncy.experiments.views import (
+    CHAINS,
+    autocorrelation,
+    keep_views,
+    measure_views,
+    read_views,
+    take_pace,
+    take_view,
+    write_views,
+)
 from conftest import base_seed
 from experiments.in_process import in_process_pool
 from experiments.made_up import make_views
@@ -83,12 +89,8 @@ def test_pace_is_cpu_time_per_sweep(monkeypatch, k):
     """Catches a pace per attempted flip or per call, by a clock on which an attempted flip takes a microsecond."""
     walkers, new_walker = [], views._new_walker
 
-    def hits():
-        chain = walkers[0]._chain
-        return chain.events()[HITS] if isinstance(chain, Chain) else chain.hits
-
     monkeypatch.setattr(views, "_new_walker", lambda *which: walkers.append(new_walker(*which)) or walkers[0])
-    monkeypatch.setattr(views.time, "process_time", lambda: 1e-6 * hits())
+    monkeypatch.setattr(views.time, "process_time", lambda: 1e-6 * walkers[0].hits)
     number, pace = take_pace(k, SMALL, base_seed())
     assert number == k
     assert pace == pytest.approx(1e-6 * SMALL.d, rel=0.05)
@@ -141,14 +143,15 @@ def test_views_are_read_back(kept):
         origin = json.loads(str(file["origin"]))
     assert origin["seed"] == 1711
     assert origin["states"] == SMALL.states
-    assert {name: origin[name] for name in describe()} == describe()
+    assert {name: origin[name] for name in describe_machine()} == describe_machine()
 
 
 def test_views_of_another_origin_are_not_used(kept, monkeypatch):
     """Catches views of other settings, another seed or a faster machine in a report."""
     assert read_views(kept, replace(SMALL, flips=7), 1711) is None
     assert read_views(kept, SMALL, 1712) is None
-    monkeypatch.setattr(keeping, "describe", lambda: {**describe(), "cores": "99"})
+    other = {**describe_machine(), "cores": "99"}
+    monkeypatch.setattr(ledger, "describe_machine", lambda: other)
     assert read_views(kept, SMALL, 1711) is None
 
 
@@ -164,14 +167,14 @@ def test_damaged_views_are_not_used(kept, monkeypatch):
         # A changed byte that is not looked at, such as a time stamp, does no harm.
         assert found is None or all(map(same, found.curves, make_views().curves))
     kept.write_bytes(whole)
-    monkeypatch.setattr(kept_views, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(views, "_MOST_BYTES", 1000)
     assert read_views(kept, SMALL, 1711) is None
 
 
 def test_views_are_measured_when_they_must_be(kept, monkeypatch):
     """Catches views that are measured again although they are there, or that stay damaged."""
     asked = []
-    monkeypatch.setattr(kept_views, "measure_views", lambda *arguments: asked.append(arguments) or make_views())
+    monkeypatch.setattr(views, "measure_views", lambda *arguments: asked.append(arguments) or make_views())
     keep_views(kept.parent, SMALL, 1711, 2, False)
     assert asked == []
     kept.write_bytes(b"nothing")

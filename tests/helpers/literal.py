@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import helper, kernel
 from bouncy._random import exponential, fill_sphere
-from bouncy.experiments.published import (
+from bouncy.experiments.particle import (
     BUDGET,
     T_REFRESH,
     T,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import helper, kernel
-from bouncy.experiments.published import (
+from bouncy.experiments.particle import (
     T_REFRESH,
     Particle,
     T,

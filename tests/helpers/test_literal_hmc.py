@@ -9,7 +9,7 @@ import pytest
 
 from bouncy._random import new_state
 from bouncy.enumeration import exact, states
-from bouncy.experiments.published import flip_cost
+from bouncy.experiments.particle import flip_cost
 from bouncy.targets.mrf import MRF
 from helpers.literal import AUGMENTATIONS, CROSSED, REFRESHED, REFUSED
 from helpers.literal_hmc import energy, literal_hmc, new_particle, until_wall

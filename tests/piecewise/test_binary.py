@@ -17,7 +17,7 @@ from bouncy._random import fill_sphere
 from bouncy.clocks.contract import Clock, fill, position, restart
 from bouncy.clocks.exponential import EXPONENTIAL
 from bouncy.clocks.gaussian import GAUSSIAN
-from bouncy.experiments.published import draw_position, flip_cost
+from bouncy.experiments.particle import draw_position, flip_cost
 from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian
 from bouncy.recorders.contract import FLIPS, HITS
 from bouncy.targets.mrf import MRF

@@ -1,23 +1,40 @@
-"""Medians, quartiles and ratios of the errors that were measured.
+"""Medians, quartiles and ratios of the measured errors, and the names of what is compared.
 
 A *cell* is one setting of the model, a *bar* is one way to estimate: edition, sampler and estimator. All bars of a
 cell see the same model in the same run, so they are compared run by run.
+
+Texts write `sigma_M` and `sigma_r`, which every terminal can show; pages and figures set them as symbols.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy.experiments.labels import ESTIMATORS, PLAIN, SAMPLERS
-
 if TYPE_CHECKING:
-    from bouncy.experiments.table import Row
+    from bouncy.experiments.ledger import Row
+
+EDITIONS = {"published": "as published", "ours": "ours"}
+
+SAMPLERS = {
+    "bps-exponential": "BPS exponential",
+    "bps-gaussian": "BPS Gaussian",
+    "hmc": "HMC",
+    "gibbs": "Gibbs",
+    "metropolis": "Metropolis",
+}
+
+ESTIMATORS = {"path": "whole path", "ends": "ends of trajectories", "conditional": "conditional means"}
+
+# The plain estimator of each sampler; for the first three, that of the paper.
+PLAIN = {"bps-exponential": "path", "bps-gaussian": "path", "hmc": "ends", "gibbs": "path", "metropolis": "path"}
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -37,9 +54,15 @@ class Cell(NamedTuple):
     sigma_M: float
     sigma_r: float
 
+    @property
+    def name(self) -> str:
+        """Name within the figure; figure 2 has one sigma_r only."""
+        couplings = f"sigma_M = {self.sigma_M:g}"
+        return couplings if self.figure == "figure2" else f"{couplings}, sigma_r = {self.sigma_r:g}"
+
 
 class Bar(NamedTuple):
-    """One way to estimate: a chain, and what is read out of it."""
+    """One way to estimate."""
 
     edition: str
     sampler: str
@@ -49,6 +72,12 @@ class Bar(NamedTuple):
     def plain(self) -> bool:
         """Whether this is the sampler's plain estimator."""
         return self.estimator == PLAIN[self.sampler]
+
+    @property
+    def name(self) -> str:
+        """Name of the sampler, and of the estimator if that is not the plain one."""
+        sampler = SAMPLERS[self.sampler]
+        return sampler if self.plain else f"{sampler}, {ESTIMATORS[self.estimator]}"
 
 
 PAPER = ("bps-exponential", "bps-gaussian", "hmc")
@@ -83,7 +112,7 @@ class Ratio:
 
     @property
     def side(self) -> int:
-        """+1 if the interval lies above 1, -1 if below, 0 if it does not or if there are too few runs to say."""
+        """+1 if the interval lies above 1, -1 if below, 0 if it contains 1 or if there are too few runs."""
         if self.runs < FEWEST_RUNS:
             return 0
         return int(self.low > 1) - int(self.high < 1)
@@ -120,16 +149,16 @@ def summarise(errors: Errors) -> Summary:
 
 
 def compare(errors: Errors, rivals: Sequence[Errors], resamples: int = RESAMPLES) -> Ratio | None:
-    """Return how far the best rival is behind: (smallest median of the rivals) / (median), with its interval.
+    """Return (smallest median of the rivals) / (median), with its interval.
 
     The interval is the percentile bootstrap over runs: each resample draws runs with replacement, the same for all,
-    and takes the best rival anew, so that the choice among rivals is part of the uncertainty. Only runs that all have
-    are used; None without one.
+    and takes the best rival anew, so that the choice among rivals is part of the uncertainty. Only common runs are
+    used; None if there are none.
 
     Parameters
     ----------
-    errors : squared errors by run, below the line.
-    rivals : one or more, above the line.
+    errors : squared errors by run, the denominator.
+    rivals : those of one or more rivals, the numerator.
     resamples : number of bootstrap resamples.
     """
     common = sorted(set(errors).intersection(*rivals))
@@ -146,7 +175,7 @@ def compare(errors: Errors, rivals: Sequence[Errors], resamples: int = RESAMPLES
 
 
 def _resample_median(values: NDArray[np.float64], resamples: int) -> NDArray[np.float64]:
-    """Return the median of each resample, shape (resamples,), found by counting from the smallest value."""
+    """Return the median of each resample, shape (resamples,), by counting from the smallest value."""
     if np.isnan(values).any():
         return np.full(resamples, np.nan)
     runs, order = len(values), np.argsort(values)
@@ -170,7 +199,7 @@ def _divide(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[np
 
 
 class Winner(NamedTuple):
-    """The bar with the smallest median, and how far the next is behind; None if there is no other."""
+    """The bar with the smallest median, the next one, and the ratio of the two; None if there is no other."""
 
     bar: Bar
     second: Bar | None
@@ -184,3 +213,45 @@ def find_winner(bars: Mapping[Bar, Errors]) -> Winner:
         return Winner(ranked[0], None, None)
     lead = compare(bars[ranked[0]], [bars[bar] for bar in ranked[1:]])
     return Winner(ranked[0], ranked[1], lead)
+
+
+# --- names and numbers in texts ---------------------------------------------------------------------------------------
+
+
+def name_cells(cells: Sequence[Cell], among: Iterable[Cell] = ()) -> str:
+    """Return one phrase for cells of one figure; sigma_r is left out if all of `among` with that sigma_M are meant."""
+    ordered = sorted(cells)
+    if all(cell.figure == "figure2" for cell in ordered):
+        return f"sigma_M = {join(f'{cell.sigma_M:g}' for cell in ordered)}"
+    known = set(among)
+    phrases = []
+    for sigma_M, group in groupby(ordered, key=lambda cell: cell.sigma_M):
+        together = list(group)
+        whole = known and {cell for cell in known if cell.sigma_M == sigma_M} <= set(together)
+        fields = "" if whole else f", sigma_r = {join(f'{cell.sigma_r:g}' for cell in together)}"
+        phrases.append(f"sigma_M = {sigma_M:g}{fields}")
+    return " and at ".join(phrases)
+
+
+def join(words: Iterable[str], last: str = "and") -> str:
+    """Return "a, b and c"."""
+    listed = list(words)
+    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} {last} {listed[-1]}"
+
+
+def show_error(value: float) -> str:
+    """Return a squared error with two digits: 1.2e-4."""
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}"
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def show_ratio(value: float) -> str:
+    """Return a ratio with three digits, or more if a ratio other than 1 would be shown as 1."""
+    if not math.isfinite(value) or value == 1:
+        return f"{value:g}"
+    digits = 3
+    while float(f"{value:.{digits}g}") == 1:
+        digits += 1
+    return f"{value:.{digits}g}" if 1e-3 <= value < 1e4 else f"{value:.1e}"

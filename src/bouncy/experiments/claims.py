@@ -12,12 +12,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from bouncy.experiments.analysis import PAPER, Bar, Cell, Errors, Ratio, compare, group, paper_bars, summarise
-from bouncy.experiments.labels import EDITIONS, PLAIN, name_cells, show_ratio
+from bouncy.experiments.analysis import (
+    EDITIONS,
+    PAPER,
+    PLAIN,
+    Bar,
+    Cell,
+    Errors,
+    Ratio,
+    compare,
+    group,
+    name_cells,
+    paper_bars,
+    show_ratio,
+    summarise,
+)
 
 if TYPE_CHECKING:
+    from bouncy.experiments.ledger import Row
     from bouncy.experiments.settings import Settings
-    from bouncy.experiments.table import Row
 
 Word = Literal["reproduces", "reproduces in part", "mixed", "does not reproduce", "undecided", "not measured"]
 Outcome = Literal["holds", "undecided", "fails", "not measured"]

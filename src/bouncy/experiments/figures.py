@@ -18,15 +18,14 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
-from bouncy.experiments.analysis import Bar, Cell, Errors, Summary, group, summarise
-from bouncy.experiments.labels import EDITIONS, SAMPLERS
+from bouncy.experiments.analysis import EDITIONS, SAMPLERS, Bar, Cell, Errors, Summary, group, summarise
 from bouncy.plots.style import GREY, SETTINGS, colour_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from bouncy.experiments.ledger import Row
     from bouncy.experiments.settings import Settings
-    from bouncy.experiments.table import Row
     from bouncy.experiments.views import View, Views
 
 _WIDTH = 8.0  # inches; 1200 pixels at the resolution of style.SETTINGS

@@ -1,6 +1,6 @@
-"""A page of headings, paragraphs, tables and pictures, as Markdown and as one HTML file that needs nothing else.
+"""A page of headings, paragraphs, tables and pictures, as Markdown and as one self-contained HTML file.
 
-Texts are plain: whatever they contain is escaped. Only `sigma_M`, `sigma_r` and letters with an index, such as `s_i`
+All texts are escaped. Only `sigma_M`, `sigma_r` and letters with an index, such as `s_i`
 and `A_ij`, are set as symbols.
 """
 
@@ -11,11 +11,13 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
+from string import Template
 
 
 class Strong(str):
-    """A cell of a table to be seen first."""
+    """A cell of a table in bold."""
 
     __slots__ = ()
 
@@ -109,37 +111,6 @@ def _escape_markdown(text: str) -> str:
 
 # --- HTML -------------------------------------------------------------------------------------------------------------
 
-_CSS = """
-:root { color-scheme: light; }
-* { box-sizing: border-box; }
-body { margin: 0; background: #fbfbfa; color: #1c1e21; }
-body { font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
-main { max-width: 64rem; margin: 0 auto; padding: 1.5rem 1.25rem 4rem; }
-h1 { font-size: 1.8rem; line-height: 1.2; margin: 0.5rem 0 1rem; }
-h2 { font-size: 1.3rem; margin: 2.5rem 0 0.75rem; padding-bottom: 0.3rem; border-bottom: 1px solid #d8dadd; }
-h3 { font-size: 1.05rem; margin: 1.75rem 0 0.5rem; }
-p, ul { max-width: 46rem; overflow-wrap: anywhere; }
-li { margin: 0.4rem 0; }
-a { color: #005a8c; }
-figure { margin: 1.5rem 0; }
-figure img { display: block; width: 100%; height: auto; background: #fff; border: 1px solid #e3e4e6; }
-figcaption { max-width: 46rem; margin-top: 0.6rem; color: #44484d; font-size: 0.95rem; }
-.table { overflow-x: auto; margin: 1rem 0 1.5rem; background: #fff; border: 1px solid #e3e4e6; border-radius: 6px; }
-table { border-collapse: collapse; width: 100%; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; padding: 0.6rem 0.55rem; font-weight: 600; }
-th, td { padding: 0.4rem 0.55rem; text-align: left; vertical-align: top; border-top: 1px solid #e9eaec; }
-th { background: #f3f4f5; white-space: nowrap; }
-td.short { white-space: nowrap; }
-td.long { min-width: 12rem; }
-sub { line-height: 0; font-size: 0.72em; }
-.badge { display: inline-block; padding: 0.05rem 0.5rem; border-radius: 999px; font-weight: 600; white-space: nowrap; }
-.good { background: #d3eee5; color: #00513a; }
-.part { background: #fdeccb; color: #6b4a00; }
-.mixed { background: #e3dbf3; color: #46257a; }
-.bad { background: #fbdccb; color: #7d3200; }
-.none { background: #e6e7e9; color: #3c4045; }
-"""
-
 _SHORT = 24  # characters
 _KINDS = {"reproduces": "good", "reproduces in part": "part", "mixed": "mixed", "does not reproduce": "bad"}
 
@@ -148,12 +119,8 @@ def as_html(blocks: Sequence[Block], directory: Path) -> str:
     """Return the page as one HTML file: style and pictures are inside. Pictures are read from `directory`."""
     title = next((block.text for block in blocks if isinstance(block, Heading) and block.level == 1), "")
     body = "\n".join(_html(block, directory) for block in blocks)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(title)}</title>\n<style>{_CSS}</style>\n</head>\n"
-        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
-    )
+    template = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+    return Template(template).substitute(title=html.escape(title), body=body)
 
 
 def _html(block: Block, directory: Path) -> str:
@@ -202,6 +169,6 @@ def _escape_html(text: str) -> str:
 
 def _set_symbols(text: str) -> str:
     """Return text with the subscripts of σ_M and σ_r, and those of s_i, r_i, A_ij and the like, set."""
-    # ASCII, as the superscript in sigma_M² would count as a letter else.
+    # ASCII: otherwise the superscript in sigma_M² would count as a letter.
     greek = re.sub(r"sigma_([Mr])\b", r"σ<sub>\1</sub>", text, flags=re.ASCII)
     return re.sub(r"\b([Ars])_(ij|i|j)\b", r"\1<sub>\2</sub>", greek)

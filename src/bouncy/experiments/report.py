@@ -1,29 +1,39 @@
 """The report on a rerun of the paper's experiments: pictures, verdicts and tables, as Markdown and as one HTML page.
 
-Whatever the text says about a result is written from the numbers.
+Every statement about a result is made from the numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bouncy.experiments.analysis import FEWEST_RUNS, LEVEL, RESAMPLES, Bar, Cell, Errors, Ratio, group, summarise
-from bouncy.experiments.captions import describe_errors, describe_views
-from bouncy.experiments.claims import HIGH, LOW, MIDDLE, Comparison, Verdict, Word, judge
-from bouncy.experiments.figures import draw_errors, draw_views
-from bouncy.experiments.labels import (
+from bouncy.experiments.analysis import (
     EDITIONS,
     ESTIMATORS,
+    FEWEST_RUNS,
+    LEVEL,
+    RESAMPLES,
     SAMPLERS,
+    Bar,
+    Cell,
+    Errors,
+    Ratio,
+    Winner,
+    find_winner,
+    group,
     join,
-    name_cell,
+    name_cells,
+    paper_bars,
     show_error,
     show_ratio,
+    summarise,
 )
+from bouncy.experiments.claims import HIGH, LOW, MIDDLE, Comparison, Verdict, Word, judge
+from bouncy.experiments.figures import draw_errors, draw_views
 from bouncy.experiments.page import (
     Badge,
     Block,
@@ -38,9 +48,9 @@ from bouncy.experiments.page import (
 )
 
 if TYPE_CHECKING:
+    from bouncy.experiments.ledger import Row
     from bouncy.experiments.settings import Settings
-    from bouncy.experiments.table import Row
-    from bouncy.experiments.views import Views
+    from bouncy.experiments.views import View, Views
 
 Results = Mapping[str, tuple["Settings", "list[Row]"]]
 
@@ -49,14 +59,14 @@ _NAMES = {"figure1": "Figure 1", "figure2": "Figure 2"}
 
 
 def write_report(directory: Path, results: Results, views: Views | None, machine: Mapping[str, str]) -> None:
-    """Write report.md, report.html and the pictures they show into a directory, which is made if need be.
+    """Write report.md, report.html and their pictures into a directory, which is created if missing.
 
     Parameters
     ----------
     directory : where to write; files of the same names are replaced.
     results : settings and rows by figure; a figure that was not run is left out.
     views : the views of single chains, or None to leave them out.
-    machine : what the rows were measured on, such as "processor", "cores" and "Python", in the order to be told.
+    machine : what the rows were measured on, such as "processor", "cores" and "Python", in the order to show.
     """
     directory.mkdir(parents=True, exist_ok=True)
     for figure, (settings, rows) in results.items():
@@ -146,7 +156,7 @@ def _describe_claims(verdicts: Sequence[Verdict]) -> list[Block]:
         "cells. The verdicts mean:"
     )
     rules = [f"{word}: {rule}" for word, rule in _RULES.items()]
-    # What was found first, then what the words mean, then the evidence.
+    # The verdicts first, then what they mean, then the evidence.
     return [
         _tabulate_verdicts(verdicts),
         Paragraph(text),
@@ -203,7 +213,7 @@ def _tabulate_ratios(verdicts: Sequence[Verdict]) -> Table:
             cells = [text for verdict in editions.values() for text in _name_comparison(verdict.comparisons[k])]
             note = "" if comparison.judged else " (shown only)"
             dimension = "d = 10" if comparison.cell.figure == "figure1" else "d = 100"
-            rows.append([f"{number}", f"{dimension}, {name_cell(comparison.cell)}{note}", *cells])
+            rows.append([f"{number}", f"{dimension}, {comparison.cell.name}{note}", *cells])
     columns = [text for edition in EDITIONS.values() for text in (f"{edition}: ratio", "better")]
     return Table("The ratios behind the verdicts", ["claim", "cell", *columns], rows)
 
@@ -237,6 +247,43 @@ def _describe_figure(figure: str, settings: Settings, rows: Sequence[Row]) -> li
         *_tabulate_errors(grouped, settings),
         _tabulate_speed(rows, settings),
     ]
+
+
+def describe_errors(settings: Settings, rows: Sequence[Row]) -> list[str]:
+    """Return the winners in all cells as sentences: for each edition the paper's samplers, then all bars."""
+    grouped = group(row for row in rows if row.figure == settings.figure)
+    sentences = []
+    for edition, name in EDITIONS.items():
+        bars = dict.fromkeys(bar for errors in grouped.values() for bar in errors if bar.edition == edition)
+        paper = [bar for bar in bars if bar in paper_bars(edition)]
+        if paper:
+            sentences.append(f"{name.capitalize()}, the paper's samplers: {_name_winners(grouped, paper)}.")
+        if len(bars) > len(paper):
+            sentences.append(f"{name.capitalize()}, all samplers and estimators: {_name_winners(grouped, list(bars))}.")
+    return sentences
+
+
+def _name_winners(grouped: Mapping[Cell, Mapping[Bar, Errors]], among: Sequence[Bar]) -> str:
+    """Return the winners with their cells and leads, and the cells in which the lead may be chance."""
+    chosen = {cell: {bar: errors[bar] for bar in among if bar in errors} for cell, errors in grouped.items()}
+    winners = {cell: find_winner(bars) for cell, bars in chosen.items() if bars}
+    parts = []
+    for bar in dict.fromkeys(winner.bar for winner in winners.values()):
+        won = {cell: winner for cell, winner in winners.items() if winner.bar == bar}
+        parts.append(f"{bar.name} at {name_cells(list(won), winners)}{_name_leads(won.values())}")
+    close = [cell for cell, winner in winners.items() if winner.lead and winner.lead.side == 0]
+    if not close:
+        return "; ".join(parts)
+    where = "anywhere" if len(close) == len(winners) else f"at {name_cells(close, winners)}"
+    return f"{'; '.join(parts)}. The lead is not established {where}"
+
+
+def _name_leads(winners: Iterable[Winner]) -> str:
+    leads = sorted(winner.lead.value for winner in winners if winner.lead)
+    if not leads:
+        return ""
+    low, high = show_ratio(leads[0]), show_ratio(leads[-1])
+    return f" (×{low})" if low == high else f" (×{low} to ×{high})"
 
 
 def _tabulate_errors(grouped: Mapping[Cell, Mapping[Bar, Errors]], settings: Settings) -> list[Table]:
@@ -276,7 +323,7 @@ def _show_summary(errors: Mapping[Bar, Errors], bar: Bar) -> str:
 
 
 def _tabulate_speed(rows: Sequence[Row], settings: Settings) -> Table:
-    """Return how many flips were attempted and accepted per CPU time after warm-up: what an event costs."""
+    """Return the flips attempted and accepted per CPU time after warm-up."""
     lines = [
         [
             EDITIONS[bars[0].edition],
@@ -310,6 +357,9 @@ def _split_chains(rows: Sequence[Row], settings: Settings) -> list[tuple[list[Ba
     return chains
 
 
+# --- views of single chains -------------------------------------------------------------------------------------------
+
+
 def _describe_chains(views: Views) -> list[Block]:
     alternative = (
         "Three panels for each edition: autocorrelation of log p against the lag in CPU milliseconds, histogram of the "
@@ -325,15 +375,43 @@ def _describe_chains(views: Views) -> list[Block]:
     return [Heading("Three views of single chains"), picture, Bullets(describe_views(views))]
 
 
+def describe_views(views: Views) -> list[str]:
+    """Return how long log p stays correlated and how long a state is held, for each curve."""
+    sentences = []
+    for edition, name in EDITIONS.items():
+        curves = [view for view in views.curves if view.edition == edition]
+        if curves:
+            decays = join(f"{_name_decay(view)} ({SAMPLERS[view.sampler]})" for view in curves)
+            holding = join(f"{_name_holding(view)} ({SAMPLERS[view.sampler]})" for view in curves)
+            sentences.append(
+                f"{name.capitalize()}: the autocorrelation of log p falls below 1/e after {decays}. "
+                f"Mean holding time in sweeps: {holding}."
+            )
+    return sentences
+
+
+def _name_decay(view: View) -> str:
+    if np.isnan(view.autocorrelation).any():
+        return "no time, as it never changed"
+    below = np.flatnonzero(np.asarray(view.autocorrelation) < np.exp(-1))
+    if not below.size:
+        return f"more than {1e3 * view.lag_seconds * (len(view.autocorrelation) - 1):.2g} ms"
+    return f"{1e3 * view.lag_seconds * below[0]:.2g} ms"
+
+
+def _name_holding(view: View) -> str:
+    return f"{np.mean(view.holding_times):.2g}" if len(view.holding_times) else "no flip"
+
+
 # --- how to read it ---------------------------------------------------------------------------------------------------
 
 
 def _list_caveats(results: Results) -> list[str]:
-    """Return what to bear in mind; what concerns one figure only if that was run."""
+    """Return the caveats of the figures that were run."""
     return [text for figure, text in _CAVEATS if not figure or figure in results]
 
 
-# The figure that a caveat concerns, empty if all, and the caveat.
+# The figure of a caveat, empty for all, and the caveat.
 _CAVEATS = (
     (
         "",

@@ -5,17 +5,19 @@ from __future__ import annotations
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bouncy._validation import check_count
 from bouncy.experiments.settings import DEFAULT_OUT, DEFAULT_SEED, FIGURES, Settings, Version, load, load_views
-from bouncy.experiments.table import Row
 
-Results = dict[str, tuple[Settings, list[Row]]]
+if TYPE_CHECKING:
+    from bouncy.experiments.ledger import Row
+
+Results = dict[str, tuple[Settings, "list[Row]"]]
 
 
 class Outcome(NamedTuple):
-    """What a rerun leads to."""
+    """The report of a rerun and what it is made from."""
 
     report: Path
     results: Results  # settings and rows of each figure in the report
@@ -34,10 +36,10 @@ def reproduce(
 ) -> Path:
     """Run the experiments of the paper again, and write figures and a report that says which claims hold.
 
-    Every run is kept in `<out>/figure1.csv` or `<out>/figure2.csv` as soon as it is finished: a call that was
-    interrupted goes on where it was when it is repeated. The report shows a figure that is not asked for too, if the
-    directory holds runs of it with the same settings, seed and version on the same machine; if they differ, a warning
-    says how. The work is done by other processes, so a script must call this under `if __name__ == "__main__":`.
+    Every run is kept in `<out>/figure1.csv` or `<out>/figure2.csv` as soon as it is finished: an interrupted call
+    continues when it is repeated. The report includes a figure that is not asked for, if the directory holds runs of it
+    with the same settings, seed and version on the same machine; if they differ, a warning says how. The work is done
+    by other processes, so a script must call this under `if __name__ == "__main__":`.
 
     Parameters
     ----------
@@ -46,13 +48,13 @@ def reproduce(
     quick : bool
         Fewer and shorter runs: minutes instead of about half an hour.
     out : str or Path, optional
-        Directory for CSV files, figures and reports; made if need be. By default `bouncy-reproduction`, or
+        Directory for CSV files, figures and reports; created if missing. By default `bouncy-reproduction`, or
         `bouncy-reproduction-quick` if `quick`.
     seed : int
         All models and chains are drawn from it.
     workers : int, optional
-        Processes that run at once; as many as cores by default. CPU time is compared, so that more processes than
-        cores only blur the comparison.
+        Number of processes; as many as cores by default. CPU time is compared, so more processes than cores only blur
+        the comparison.
     progress : bool, optional
         Show progress bars; by default on a terminal.
     version : {"paper", "quick", "tiny"}, optional
@@ -85,7 +87,7 @@ def run(
     progress: bool | None,
     version: Version | None = None,
 ) -> Outcome:
-    """Do what `reproduce` does, and return what else there is to say."""
+    """Do what `reproduce` does, and return the results and remarks too."""
     figures = chosen_figures(what)
     seed = check_count("seed", seed, 0)
     workers = None if workers is None else check_count("workers", workers)
@@ -93,11 +95,11 @@ def run(
     settings = [load(figure, version) for figure in figures]
     require_matplotlib()
 
-    # Compiled code and drawing are loaded only when everything that can be asked wrongly was asked rightly.
-    from bouncy.experiments.kept_views import keep_views
-    from bouncy.experiments.machine import describe
+    # Compiled code and drawing are loaded after all arguments are checked.
+    from bouncy.experiments.ledger import describe_machine
     from bouncy.experiments.report import write_report
     from bouncy.experiments.runner import measure
+    from bouncy.experiments.views import keep_views
 
     directory = Path(DEFAULT_OUT[version] if out is None else out)
     measured = {s.figure: (s, measure(s, directory, seed, workers, progress)) for s in settings}
@@ -106,14 +108,13 @@ def run(
     found = {**measured, **kept}
     results = {figure: found[figure] for figure in FIGURES if figure in found}
     views = keep_views(directory, load_views(version), seed, workers, progress)
-    write_report(directory, results, views, describe())
+    write_report(directory, results, views, describe_machine())
     return Outcome(directory / "report.html", results, remarks)
 
 
 def read_kept(directory: Path, figures: list[Settings], seed: int) -> tuple[Results, list[str]]:
-    """Return figures that were measured earlier, and a line for each that is there but cannot be shown."""
-    from bouncy.experiments.ledger import Ledger
-    from bouncy.experiments.runner import sort_rows
+    """Return figures that were measured earlier, and a line for each that cannot be shown."""
+    from bouncy.experiments.ledger import Ledger, sort_rows
 
     results: Results = {}
     remarks: list[str] = []
@@ -132,7 +133,7 @@ def read_kept(directory: Path, figures: list[Settings], seed: int) -> tuple[Resu
 
 
 def chosen_figures(what: str) -> tuple[str, ...]:
-    """Return the figures that a word stands for."""
+    """Return the names of the figures to run."""
     if what == "all":
         return FIGURES
     if what not in FIGURES:
@@ -141,6 +142,6 @@ def chosen_figures(what: str) -> tuple[str, ...]:
 
 
 def require_matplotlib() -> None:
-    """Raise if figures could not be drawn at the end of it all."""
+    """Raise if figures cannot be drawn."""
     if find_spec("matplotlib") is None:
         raise ImportError("the report needs matplotlib, which is not installed; pip install 'bouncy[plots]'")

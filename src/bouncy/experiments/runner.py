@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,15 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bouncy.enumeration import exact
-from bouncy.experiments.contenders import CONTENDERS, Array, Contender, Measurement, Moments, run_contender
-from bouncy.experiments.ledger import Ledger
+from bouncy.experiments.contenders import CONTENDERS, Contender, Measurement, run_contender
+from bouncy.experiments.ledger import Ledger, Row, sort_rows
+from bouncy.experiments.ours import Array, Moments
 from bouncy.experiments.pool import collect, progress_bar, single_threaded_pool
 from bouncy.experiments.settings import FIGURES, Settings
-from bouncy.experiments.table import Row
 from bouncy.targets.mrf import MRF
 
 # CPU seconds that are enough to call everything once.
-_TRIFLE = 1e-3
+_SHORTEST = 1e-3
 
 
 class Task(NamedTuple):
@@ -33,21 +32,20 @@ class Task(NamedTuple):
 def measure(
     settings: Settings, directory: Path, seed: int, workers: int | None = None, progress: bool | None = None
 ) -> list[Row]:
-    """Measure a figure, or what is still missing of it, and return all of its rows.
+    """Measure the missing runs of a figure and return all of its rows.
 
     Each run is written to `<directory>/<figure>.csv` as soon as it is finished, and is not repeated when this function
-    is called again, whatever stopped it.
+    is called again.
 
     Parameters
     ----------
     settings : Settings
     directory : Path
-        Made if need be.
+        Created if missing.
     seed : int
-        All seeds are derived from it. Errors still differ from call to call, as far as CPU time decides how far a
-        chain gets.
+        All seeds are derived from it. Errors still differ from call to call, since CPU time limits the chains.
     workers : int, optional
-        Processes that run at once; as many as cores by default.
+        Number of processes; as many as cores by default.
     progress : bool, optional
         Show progress bars; by default on a terminal.
 
@@ -73,24 +71,24 @@ def measure(
 
 
 def shuffled_tasks(settings: Settings, seed: int) -> list[Task]:
-    """Return all tasks in a random order, always the same, so that a machine that slows down favours no cell."""
+    """Return all tasks in a fixed random order, so that a machine that slows down favours no cell."""
     tasks = [Task(*cell, run) for cell in settings.cells for run in range(settings.runs)]
     order = np.random.default_rng((seed, FIGURES.index(settings.figure))).permutation(len(tasks))
     return [tasks[k] for k in order]
 
 
 def prepare(contender: Contender, settings: Settings) -> None:
-    """Have all that a contender needs compiled and kept on disk, where other processes find it."""
+    """Compile all kernels of a contender into the disk cache, where other processes find them."""
     task = Task(settings.sigma_M[0], settings.sigma_r[0], 0)
     target, seeds = draw_model(task, settings, 0)
     _true_moments(target, settings.pairs)
-    _run(contender, target, seeds[0], replace(settings, seconds=_TRIFLE))
+    _run(contender, target, seeds[0], replace(settings, seconds=_SHORTEST))
 
 
 def run_task(task: Task, settings: Settings, seed: int) -> list[Row]:
     """Run all contenders on the model of a task and return their rows.
 
-    Who begins changes from run to run, so that nobody always finds the machine cool or its caches cold.
+    The first contender changes from run to run, so that none always has a cool machine or cold caches.
     """
     target, seeds = draw_model(task, settings, seed)
     truth = _true_moments(target, settings.pairs)
@@ -105,7 +103,7 @@ def run_task(task: Task, settings: Settings, seed: int) -> list[Row]:
 def draw_model(task: Task, settings: Settings, seed: int) -> tuple[MRF, list[np.random.SeedSequence]]:
     """Return the random model of a task, and a seed for each contender.
 
-    They depend on the seed, the figure, the cell and the number of the run, and not on which other cells are run.
+    They depend on the seed, the figure, the cell and the run, and not on which other cells are run.
     """
     root = np.random.SeedSequence(
         [seed, FIGURES.index(settings.figure), _bits(task.sigma_M), _bits(task.sigma_r), task.run]
@@ -182,15 +180,3 @@ def _pair_square(found: Array | None, truth: Array | None) -> float:
         return float("nan")
     above = np.triu_indices(len(truth), 1)
     return _mean_square(found[above], truth[above])
-
-
-_PLACES = {(c.edition, c.sampler, name): k for k, c in enumerate(CONTENDERS) for name in c.estimators}
-
-
-def sort_rows(rows: Iterable[Row]) -> list[Row]:
-    """Return rows in the order of cell, run and contender."""
-    return sorted(rows, key=lambda row: (row.sigma_M, row.sigma_r, row.run, _PLACES[_bar(row)], row.estimator))
-
-
-def _bar(row: Row) -> tuple[str, str, str]:
-    return row.edition, row.sampler, row.estimator

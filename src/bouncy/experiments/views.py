@@ -1,49 +1,50 @@
-"""Three views of single chains on one model: how they forget, how long they rest, where they go."""
+"""Three views of single chains on one model: autocorrelation of log p, holding times, trace of the magnetisation."""
 
 from __future__ import annotations
 
+import io
+import json
 import time
+import zipfile
 from dataclasses import dataclass
 from math import pi
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from bouncy._compile import kernel
-from bouncy.clocks.contract import fill, shift
-from bouncy.experiments.contenders import CONTENDERS, our_sampler
+from bouncy.experiments.contenders import CONTENDERS
+from bouncy.experiments.ledger import origin_of, replace_file
+from bouncy.experiments.ours import OurWalker
 from bouncy.experiments.pool import collect, progress_bar, single_threaded_pool
 from bouncy.experiments.published import published
 from bouncy.experiments.settings import ViewSettings
-from bouncy.recorders.pairs import no_pairs
-from bouncy.recorders.recorder import new_recorder
-from bouncy.run.chain import Chain
-from bouncy.targets.contract import flip_cost, on_flip
 from bouncy.targets.mrf import MRF
-from bouncy.tolls.contract import pay
 
 Array = NDArray[np.float64]
 
-# Edition and sampler of each chain; a sampler is looked at once, however many of its estimators are compared.
+# Edition and sampler of each chain: one per sampler, however many of its estimators are compared.
 CHAINS = tuple(dict.fromkeys((contender.edition, contender.sampler) for contender in CONTENDERS))
 
-# CPU seconds in which the pace of a chain is taken, and how often; the quickest is what the others were kept from.
+# CPU seconds in which the pace of a chain is taken, and how often; the shortest is the least disturbed one.
 _PACE_SECONDS = 0.02
 _PACE_REPEATS = 5
-# States that are discarded, as a fraction of those that are kept.
+# Discarded states, as a fraction of those that are kept.
 _WARMUP = 0.1
-# Batches of a recorder whose sums are not read, and hits that a clock hands over at a time.
-_SLOTS = 2
-_BUFFER = 256
-# A chain that has not flipped as often as it should in this many sweeps for each flip asked for is stuck.
+# Attempted flips per flip asked for after which a chain counts as stuck.
 _PATIENCE = 1000
+
+FILE = "views.npz"
+_FIELDS = ("lag_seconds", "autocorrelation", "holding_times", "magnetisation", "magnetisation_seconds")
+# Far more than the views of any settings take.
+_MOST_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What one chain looks like.
+    """Views of one chain.
 
     Attributes
     ----------
@@ -51,7 +52,7 @@ class View:
     lag_seconds : float
         CPU seconds from one state to the next, the same for all chains of an edition.
     autocorrelation : (lags,) array
-        Of log p(s), at 0, 1, ... lags; NaN where log p never changed.
+        Of log p(s), at 0, 1, ..., lags - 1; NaN if log p never changed.
     holding_times : (n,) array
         Times between successive flips of any spin, in sweeps (the time in which d attempted flips are expected).
     magnetisation, magnetisation_seconds : (k,) arrays
@@ -79,11 +80,10 @@ class Views:
 
 
 def measure_views(settings: ViewSettings, seed: int, workers: int | None = None, progress: bool | None = None) -> Views:
-    """Run a chain of each sampler of both editions on one random model and return the views of all of them.
+    """Run a chain of each sampler of both editions on one random model and return their views.
 
-    The lag of an edition is the CPU time in which its quickest sampler makes `lag_sweeps` sweeps. The pace of each
-    sampler is taken first; its states then follow each other at the distance, in the time of its own clock, that this
-    pace covers in one lag.
+    The lag of an edition is the CPU time in which its quickest sampler makes `lag_sweeps` sweeps. The CPU time per
+    sweep of each sampler is measured first, and converts the lag into time of its own clock.
     """
     numbers = range(len(CHAINS))
     with single_threaded_pool(workers) as pool:
@@ -101,7 +101,7 @@ def _lag(edition: str, paces: dict[int, float], settings: ViewSettings) -> float
 
 
 def take_pace(k: int, settings: ViewSettings, seed: int) -> tuple[int, float]:
-    """Return the number of a chain and its CPU seconds per sweep."""
+    """Return the index of a chain and its CPU seconds per sweep."""
     walker = _new_walker(k, settings, seed)
     walker.compile()
     sweeps = 1
@@ -117,7 +117,7 @@ def _time(walker: _Walker, sweeps: int) -> float:
 
 
 def take_view(k: int, settings: ViewSettings, seed: int, lag_seconds: float, sweep_seconds: float) -> tuple[int, View]:
-    """Return the number of a chain and its view."""
+    """Return the index of a chain and its view."""
     walker = _new_walker(k, settings, seed)
     discarded = round(_WARMUP * settings.states)
     log_prob, magnetisation = walker.trace(discarded + settings.states, lag_seconds / sweep_seconds)
@@ -128,7 +128,7 @@ def take_view(k: int, settings: ViewSettings, seed: int, lag_seconds: float, swe
         sampler=sampler,
         lag_seconds=lag_seconds,
         autocorrelation=autocorrelation(log_prob[discarded:], settings.lags),
-        holding_times=walker.holding_times(settings.flips),
+        holding_times=walker.holding_times(settings.flips, _PATIENCE * settings.flips),
         magnetisation=trace,
         magnetisation_seconds=lag_seconds * np.arange(1.0, trace.size + 1.0),
     )
@@ -146,10 +146,10 @@ def autocorrelation(x: Array, lags: int) -> Array:
 
 
 class _Walker(Protocol):
-    """A chain that can be looked at while it runs."""
+    """A chain whose states are followed."""
 
     def compile(self) -> None:
-        """Have everything compiled, or loaded from the cache."""
+        """Compile everything, or load it from the cache."""
 
     def advance(self, sweeps: int) -> None:
         """Run for some sweeps."""
@@ -157,8 +157,8 @@ class _Walker(Protocol):
     def trace(self, n: int, sweeps: float) -> tuple[Array, Array]:
         """Return log p(s) and the magnetisation, (n,) each, of states that are some sweeps apart."""
 
-    def holding_times(self, n: int) -> Array:
-        """Return the times between n successive flips, in sweeps, shape (n - 1,), or fewer if the chain is stuck."""
+    def holding_times(self, n: int, attempts: int) -> Array:
+        """Return the times between n successive flips, in sweeps, shape (n - 1,), or fewer after so many attempts."""
 
 
 def _new_walker(k: int, settings: ViewSettings, seed: int) -> _Walker:
@@ -166,12 +166,12 @@ def _new_walker(k: int, settings: ViewSettings, seed: int) -> _Walker:
     model_seed, *seeds = np.random.SeedSequence(seed).spawn(1 + len(CHAINS))
     target = MRF.random(settings.d, settings.sigma_M, settings.sigma_r, seed=model_seed)
     edition, sampler = CHAINS[k]
-    walker = _PublishedWalker if edition == "published" else _OurWalker
+    walker = _PublishedWalker if edition == "published" else OurWalker
     return walker(sampler, target, settings.travel_time, seeds[k])
 
 
 class _PublishedWalker:
-    """A literal implementation. It moves from one attempted flip to the next, d of which are a sweep on average."""
+    """A published sampler. It moves from one attempted flip to the next, d of which are a sweep on average."""
 
     def __init__(self, name: str, target: MRF, travel_time: float, seed: np.random.SeedSequence) -> None:
         self._target = target
@@ -180,21 +180,26 @@ class _PublishedWalker:
     def compile(self) -> None:
         self._chain.compile()
 
+    @property
+    def hits(self) -> int:
+        """Attempted flips."""
+        return self._chain.hits
+
     def advance(self, sweeps: int) -> None:
         self._chain.advance(sweeps * self._target.d)
 
     def trace(self, n: int, sweeps: float) -> tuple[Array, Array]:
         states = np.empty((n, self._target.d), np.int8)
-        # Rounded sums, not rounded steps: the states are as far apart on average as they should be.
+        # Rounded sums, not rounded steps, keep the mean distance of the states.
         stops = np.rint(sweeps * self._target.d * np.arange(n + 1)).astype(np.int64)
         for k, hits in enumerate(np.diff(stops)):
             self._chain.advance(int(hits))
             states[k] = self._chain.s
         return self._target.log_prob(states), states.mean(axis=1)
 
-    def holding_times(self, n: int) -> Array:
+    def holding_times(self, n: int, attempts: int) -> Array:
         times: list[float] = []
-        for _ in range(_PATIENCE * n):
+        for _ in range(attempts):
             before = self._chain.flips
             self._chain.advance(1)
             if self._chain.flips > before:
@@ -204,63 +209,64 @@ class _PublishedWalker:
         return np.diff(times) / self._chain.sweep_time
 
 
-class _OurWalker:
-    """A chain of this package."""
-
-    def __init__(self, name: str, target: MRF, travel_time: float, seed: np.random.SeedSequence) -> None:
-        sampler = our_sampler(target, name, travel_time)
-        self._chain = Chain(target, sampler, seed, None, _SLOTS, 1, no_pairs())
-        self._sweep_time = sampler.clock.sweep_time(target.d)
-        self._chain.sweep_time = self._sweep_time
-
-    def compile(self) -> None:
-        self._chain.compile()
-
-    def advance(self, sweeps: int) -> None:
-        self._chain.advance(sweeps)
-
-    def trace(self, n: int, sweeps: float) -> tuple[Array, Array]:
-        chain = self._chain
-        log_prob, magnetisation = np.empty(n), np.empty(n)
-        chain.recorder = new_recorder(chain.s.size, _SLOTS, 1, no_pairs())._replace(
-            log_prob=log_prob, magnetisation=magnetisation
-        )
-        # What the chain takes for a sweep is just the time after which it records.
-        chain.sweep_time = sweeps * self._sweep_time
-        chain.advance(n)
-        chain.sweep_time = self._sweep_time
-        return log_prob, magnetisation
-
-    def holding_times(self, n: int) -> Array:
-        chain = self._chain
-        times, sites, flips = np.empty(_BUFFER), np.empty(_BUFFER, np.int32), np.empty(n)
-        found = _run_to_flips(
-            chain.clock, chain.toll, chain.view, chain.s, times, sites, self._sweep_time, _PATIENCE * n, flips
-        )
-        return np.diff(flips[:found]) / self._sweep_time
+# --- views on disk ----------------------------------------------------------------------------------------------------
 
 
-@kernel
-def _run_to_flips(clock, toll, target, s, times, sites, sweep_time, most_sweeps, flips):
-    """Run until `flips`, (n,), is filled with the times of accepted flips, and return how many there are.
+def keep_views(
+    directory: Path, settings: ViewSettings, seed: int, workers: int | None = None, progress: bool | None = None
+) -> Views:
+    """Return the views in `<directory>/views.npz`, or measure them and keep them there.
 
-    Everything but the numbers is changed in place; `times` and `sites` are a buffer for hits. The chain is left in the
-    middle of a sweep and cannot be used any more.
+    Views of other settings, another seed, version or machine are measured again, and so are those in a damaged file.
     """
-    purse = toll.purse[0]
-    n = 0
-    for sweep in range(most_sweeps):
-        reached = False
-        while not reached:
-            m, reached = fill(clock, sweep_time, times, sites)
-            for k in range(m):
-                passed, purse = pay(toll, purse, flip_cost(target, s, sites[k]), sites[k])
-                if passed:
-                    s[sites[k]] = -s[sites[k]]
-                    on_flip(target, s, sites[k])
-                    flips[n] = sweep * sweep_time + times[k]
-                    n += 1
-                    if n == flips.size:
-                        return n
-        shift(clock, sweep_time)
-    return n
+    path = directory / FILE
+    views = read_views(path, settings, seed)
+    if views is None:
+        views = measure_views(settings, seed, workers, progress)
+        write_views(path, views, settings)
+    return views
+
+
+def write_views(path: Path, views: Views, settings: ViewSettings) -> None:
+    """Write views and their origin into a file; the directory is created if missing."""
+    arrays: dict[str, Any] = {"origin": np.array(json.dumps(origin_of(settings, views.seed)))}
+    for view in views.curves:
+        for field in _FIELDS:
+            arrays[_key(view.edition, view.sampler, field)] = np.asarray(getattr(view, field))
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, content.getvalue())
+
+
+def read_views(path: Path, settings: ViewSettings, seed: int) -> Views | None:
+    """Return the views in a file, or None if it is missing, damaged or of another origin."""
+    if not path.exists():
+        return None
+    try:
+        arrays = _load(path)
+        if json.loads(str(arrays["origin"])) != origin_of(settings, seed):
+            return None
+        curves = [_view(edition, sampler, arrays) for edition, sampler in CHAINS]
+    except Exception:  # changed bytes can raise anything, and the remedy is always to measure again
+        return None
+    return Views(settings.d, settings.sigma_M, settings.sigma_r, seed, curves)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """Return all arrays of a file. Their checksums are verified; nothing in the file is executed."""
+    with zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > _MOST_BYTES:
+        raise ValueError(f"{path} holds {size} bytes; expected at most {_MOST_BYTES}")
+    with np.load(path, allow_pickle=False) as file:
+        return dict(file)
+
+
+def _view(edition: str, sampler: str, arrays: dict[str, Any]) -> View:
+    lag_seconds, *others = (arrays[_key(edition, sampler, field)] for field in _FIELDS)
+    return View(edition, sampler, float(lag_seconds), *others)
+
+
+def _key(edition: str, sampler: str, field: str) -> str:
+    return f"{edition} {sampler} {field}"

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from bouncy.experiments.table import HEADER, Row, format_rows, parse_rows
+from bouncy.experiments.ledger import HEADER, Row, format_rows, parse_rows
 
 FIRST = Row("figure1", "ours", "hmc", "ends", 10, 0.2, 0.1, 3, 1711, 0.1 + 0.2, 12345, 678, 1 / 3, 2e-17, 1 / 3)
 SECOND = FIRST._replace(run=4, mse_pairs=math.nan)
