@@ -1,4 +1,4 @@
-"""The paper's experiments, run again: settings, contenders, measurements, judgement and report."""
+"""The paper's experiments, run again: settings, contenders, measurements, verdicts and report."""
 
 from __future__ import annotations
 

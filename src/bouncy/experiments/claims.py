@@ -1,9 +1,9 @@
-"""The claims of the paper, and whether a rerun bears them out.
+"""The claims of the paper, and verdicts on them from a rerun.
 
 A claim names a winner among the paper's three samplers in some cells. In each cell the smallest median error of the
 two others is divided by that of the winner: above 1 the claim holds there. It counts only if the whole 95 % interval
 of that ratio lies on one side of 1. Doubt is never resolved in favour of the paper: a claim reproduces only if it
-holds in every cell it speaks of, and not even in part if it fails in one.
+holds in all its cells, and not even in part if it fails in one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Comparison:
     ratio : Ratio or None
         Error of the best rival over that of the winner; above 1 if the claim holds here.
     judged : bool
-        Whether the verdict depends on this cell; others are shown beside.
+        Whether the verdict depends on this cell; other cells are only shown.
     """
 
     cell: Cell
@@ -71,13 +71,13 @@ class Comparison:
 
     @property
     def better(self) -> str | None:
-        """The sampler that is better in this cell; None if that is not known."""
+        """The sampler that is better in this cell; None if undecided."""
         return {"holds": self.winner, "fails": self.rival}.get(self.outcome)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim in one edition.
+    """Verdict on a claim in one edition.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Verdict:
     comparisons : tuple of Comparison
         The evidence, cell by cell.
     detail : str
-        In which cells what was found; empty if nothing was measured.
+        Outcomes by cells; empty if nothing was measured.
     """
 
     number: int
@@ -111,7 +111,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claim:
-    """One sampler is best in some cells; `shown` are cells beside them that are not judged by."""
+    """One sampler is best in some cells; the cells in `shown` are reported but do not count."""
 
     text: str
     winner: str
@@ -119,7 +119,7 @@ class Claim:
     shown: tuple[Cell, ...] = ()
 
 
-# At d = 100 the paper says low and high sigma_M only; what lies between is shown beside both.
+# At d = 100 the paper distinguishes low and high sigma_M only; the middle is shown beside both.
 LOW, MIDDLE, HIGH = (0.02, 0.05), (0.1,), (0.2, 0.5)
 
 _FIELDS = (0.0, 0.1, 0.5, 1.0)
@@ -150,7 +150,7 @@ def judge(results: Mapping[str, tuple[Settings, list[Row]]]) -> list[Verdict]:
     return verdicts + [_judge_augmentation(len(BEST) + 1, edition, measured) for edition in EDITIONS]
 
 
-# --- who is best ------------------------------------------------------------------------------------------------------
+# --- best sampler -----------------------------------------------------------------------------------------------------
 
 
 def _judge_best(number: int, claim: Claim, edition: str, measured: Measured) -> Verdict:
@@ -176,7 +176,7 @@ def _compare_in(
 
 
 def _word(outcomes: Sequence[Outcome]) -> Word:
-    """Return the verdict on a claim from what was found in each of its cells."""
+    """Return the verdict on a claim from the outcomes in its cells."""
     if all(outcome == "not measured" for outcome in outcomes):
         return "not measured"
     if all(outcome == "holds" for outcome in outcomes):
@@ -187,14 +187,14 @@ def _word(outcomes: Sequence[Outcome]) -> Word:
 
 
 def _describe(comparisons: Sequence[Comparison]) -> str:
-    """Return where a claim holds and where not, with the range of the ratios."""
+    """Return the outcomes of a claim with their cells, and the range of the ratios."""
     outcomes = ("holds", "undecided", "fails", "not measured")
     found = {outcome: [c.cell for c in comparisons if c.outcome == outcome] for outcome in outcomes}
     return f"{_where(found, len(comparisons))}; ratio {_range(comparisons)}"
 
 
 def _where(found: Mapping[str, Sequence[Cell]], count: int) -> str:
-    """Return what was found in which of `count` cells."""
+    """Return the outcomes with their cells, of which there are `count`."""
     every = [cell for cells in found.values() for cell in cells]
     parts = [f"{word} at {name_cells(cells, every)}" for word, cells in found.items() if 0 < len(cells) < count]
     return (

@@ -38,7 +38,7 @@ _STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
 }
 
-# What the groups of bars in a panel differ by, and what the axis is called.
+# Parameter of the groups of bars in a panel, and label of the axis.
 _GROUPS = {
     "figure1": ("sigma_r", r"strength of the fields $\sigma_r$"),
     "figure2": ("sigma_M", r"strength of the couplings $\sigma_M$"),
@@ -75,7 +75,7 @@ def draw_errors(rows: Sequence[Row], settings: Settings) -> Figure:
 
 
 def _split(grouped: Panel, settings: Settings) -> dict[str, Panel]:
-    """Return the panels of one edition by what their titles add to its name."""
+    """Return the panels of one edition by the suffixes of their titles."""
     if settings.figure == "figure2":
         return {"": grouped}
     return {
@@ -155,14 +155,14 @@ def _name_error(settings: Settings) -> str:
 
 
 def _name_runs(grouped: Panel, settings: Settings) -> str:
-    """Return what a bar is, with the number of runs that are really there."""
+    """Return the explanation of a bar, with the number of runs that were measured."""
     counts = {len(errors) for bars in grouped.values() for errors in bars.values()}
     runs = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{max(counts, default=0)}"
     return f"Bars: median over {runs} runs of {settings.seconds:g} CPU s each. Whiskers: quartiles."
 
 
 def _add_legends(figure: Figure, bars: set[Bar], title: str) -> None:
-    """Explain colours above the panels, fillings below them."""
+    """Add a legend of colours above the panels, one of fillings below them."""
     samplers = [sampler for sampler in SAMPLERS if any(bar.sampler == sampler for bar in bars)]
     _add_sampler_legend(figure, samplers)
     kinds = {"path" if bar.plain else f"other {bar.estimator}" for bar in bars}

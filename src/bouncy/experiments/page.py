@@ -23,7 +23,7 @@ class Strong(str):
 
 
 class Badge(str):
-    """A cell of a table that holds a verdict in its first line; the HTML page shows its kind by a colour too."""
+    """A cell of a table with a verdict in its first line; the HTML page adds a colour."""
 
     __slots__ = ()
 

@@ -53,7 +53,7 @@ class Schedule(NamedTuple):
     first: NDArray[np.float64]  # (d,) time of each site's first hit since the start of the trajectory
     speed: NDArray[np.float64]  # (d,) speed of each site at its wall
     order: NDArray[np.uint32]  # (d,) sites by their first hits
-    place: NDArray[np.int64]  # (2,) index in `order` of the next hit, and how many times the order was gone through
+    place: NDArray[np.int64]  # (2,) index in `order` of the next hit, and completed rounds of the order
     keys: NDArray[np.float64]  # (d,) scratch of the sort
     buckets: NDArray[np.int32]  # (d + 1,) scratch of the sort
 
@@ -243,7 +243,7 @@ def _meet_wall_by_speed(particle, schedule, record, i):
 
 @helper
 def _go_on(place, d):
-    """Go to the next wall; after all d of them the order begins anew, pi later."""
+    """Go to the next wall; after all d of them the order repeats, pi later."""
     place[NEXT] += 1
     if place[NEXT] == d:
         place[NEXT] = 0
@@ -252,7 +252,7 @@ def _go_on(place, d):
 
 @helper
 def plan(particle, schedule):
-    """Find the first hits of a trajectory from its start y and v, the speeds there, |(y_i, v_i)|, and their order."""
+    """Compute the first hits of a trajectory from its start, the speeds there, |(y_i, v_i)|, and their order."""
     y, v, s, first = particle.y, particle.v, particle.s, schedule.first
     for i in range(y.size):
         first[i] = until_wall(s[i] * y[i], s[i] * v[i], True)
@@ -306,7 +306,7 @@ def pay_by_speed(speed, cost):
 
 @helper
 def draw_velocity(particle):
-    """Draw v from N(0, I), as speed away from the walls: v = s w is normal whatever s is."""
+    """Draw v from N(0, I), as speed away from the walls: v = s w is normal for any s."""
     fill_normal(particle.rng, particle.v)
     for i in range(particle.v.size):
         particle.v[i] *= particle.s[i]

@@ -1,4 +1,4 @@
-"""Worker processes that run one thread each, so that the CPU time of a process is that of the sampler in it."""
+"""Worker processes with one thread each, so that the CPU time of a process is that of its sampler."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bouncy.run.pool import available_cores
 
 Result = TypeVar("Result")
 
-# Every library that may stand behind NumPy reads one of these when it is loaded.
+# BLAS libraries read one of these when they are loaded.
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
 )  # fmt: skip
@@ -26,10 +26,10 @@ _THREAD_VARIABLES = (
 
 @contextmanager
 def single_threaded_pool(workers: int | None) -> Iterator[Executor]:
-    """Give a pool of processes, as many as cores by default. An exception, or Ctrl-C, ends them at once."""
+    """Start a pool of processes, as many as cores by default. An exception, or Ctrl-C, ends them at once."""
     others = set(active_children())
     with _one_thread_each():
-        # Never forked: numba must not compile in a process that was.
+        # Never forked: numba must not compile in a forked process.
         pool = ProcessPoolExecutor(workers or available_cores(), get_context("spawn"), _set_up_worker)
         try:
             yield pool
@@ -44,7 +44,7 @@ def single_threaded_pool(workers: int | None) -> Iterator[Executor]:
 def collect(
     pool: Executor, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]], bar: tqdm
 ) -> Iterator[Result]:
-    """Call a function in the workers with each tuple of arguments, and yield what it returns as it comes in."""
+    """Call a function in the workers with each tuple of arguments, and yield the results as they finish."""
     jobs = [pool.submit(function, *arguments) for arguments in calls]
     bar.reset(total=len(jobs))
     for job in as_completed(jobs):
@@ -53,19 +53,19 @@ def collect(
 
 
 def progress_bar(label: str, unit: str, progress: bool | None) -> tqdm:
-    """Return a bar that is shown when asked for, or by default on a terminal."""
+    """Return a progress bar; None shows it on a terminal only."""
     show = sys.stderr.isatty() if progress is None else progress
     return tqdm(desc=label, unit=unit, disable=not show, leave=False)
 
 
 def _set_up_worker() -> None:
-    """Leave Ctrl-C, which a terminal sends to all processes, to the one that waits for the others, and end with it."""
+    """Ignore Ctrl-C, which the parent handles, and end with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """Wait for the process that started this one: were it killed, this one would wait for work for ever."""
+    """Exit when the parent ends: a worker of a killed parent would wait for work for ever."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -74,7 +74,7 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Have processes that are started meanwhile do linear algebra in one thread."""
+    """Limit linear algebra to one thread in processes that are started in this block."""
     before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
     try:

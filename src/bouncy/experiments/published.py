@@ -50,8 +50,8 @@ def published(name: str, target: MRF, *, travel_time: float, seed: np.random.See
     name : "bps-exponential", "bps-gaussian" or "hmc".
     target : a dense MRF.
     travel_time : length of a trajectory of HMC in units of its clock, such as 6.5 * pi. BPS has no trajectories.
-    seed : fixes the chain. It is read, not spawned from: the same seed gives the same chain again.
-    pairs : whether `pair_mean` is wanted. The sums of s s' are kept either way, because their O(d^2) is part of the
+    seed : fixes the chain. It is not spawned from: the same object gives the same chain again.
+    pairs : whether to return `pair_mean`. The sums of s s' are kept either way, because their O(d^2) is part of the
         published cost.
 
     Examples
@@ -114,7 +114,7 @@ class Published(ABC):
         self._advance(check_count("events", events, minimum=0))
 
     def forget(self) -> None:
-        """Drop all that was recorded and counted, and go on from the present state."""
+        """Discard all sums and counts, and continue from the present state."""
         record = self.record
         for column in record:
             column[...] = 0
@@ -128,7 +128,7 @@ class Published(ABC):
 
     @property
     def pair_mean(self) -> NDArray[np.float64] | None:
-        """E[s_i s_j], (d, d), or None if it was not asked for."""
+        """E[s_i s_j], (d, d), or None without `pairs`."""
         if not self._pairs:
             return None
         weight = self._unrecorded()
@@ -179,7 +179,7 @@ class Published(ABC):
 
     @abstractmethod
     def _unrecorded(self) -> float:
-        """Return the weight that the present state has and the sums do not contain yet."""
+        """Return the weight of the present state that is not yet in the sums."""
 
 
 class PublishedBPS(Published):

@@ -81,10 +81,10 @@ def write_report(directory: Path, results: Results, views: Views | None, machine
 def compose(results: Results, views: Views | None, machine: Mapping[str, str]) -> list[Block]:
     """Return the contents of the report."""
     verdicts = judge(results)
-    rerun = join(_NAMES[figure].lower() for figure in results)
+    figures = join(_NAMES[figure].lower() for figure in results)
     blocks: list[Block] = [
         Heading("The experiments of the Binary Bouncy Particle Sampler, run again", 1),
-        Paragraph(f"A rerun of {rerun} of A. Pakman, Binary Bouncy Particle Sampler (2017),", PAPER_ADDRESS),
+        Paragraph(f"A rerun of {figures} of A. Pakman, Binary Bouncy Particle Sampler (2017),", PAPER_ADDRESS),
         Heading("What was run"),
         *_describe_run(results, machine),
         Heading("The claims of the paper"),
@@ -238,7 +238,7 @@ def _describe_figure(figure: str, settings: Settings, rows: Sequence[Row]) -> li
         f"Bar charts of the squared errors at d = {settings.d} on a logarithmic axis, for every sampler, as published "
         "and ours; the numbers are in the tables below."
     )
-    caption = f"{name}. Below: who has the smallest median error where, and how many times as large the next one is."
+    caption = f"{name}. Below: the smallest median error in each cell, and how many times as large the next one is."
     grouped = group(row for row in rows if row.figure == figure)
     return [
         Heading(f"{name}: d = {settings.d}"),

@@ -1,4 +1,4 @@
-"""The settings of the experiments, read from the one file that holds them."""
+"""The settings of the experiments, read from settings.toml."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_OUT: dict[Version, str] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What one figure of the paper measures.
+    """Settings of one figure of the paper.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class ViewSettings:
-    """What the views of one model show.
+    """Settings of the views of one model.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ def load_views(version: Version) -> ViewSettings:
 
 
 def _read(section: str, version: str) -> dict[str, Any]:
-    """Return what all versions of a section share, and on top what is special to one."""
+    """Return the values that all versions of a section share, updated by those of one version."""
     if version not in VERSIONS:
         raise ValueError(f"version is {version!r}; expected one of: {', '.join(VERSIONS)}")
     text = resources.files(__package__).joinpath("settings.toml").read_text(encoding="utf-8")

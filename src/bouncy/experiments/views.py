@@ -33,7 +33,7 @@ _PACE_SECONDS = 0.02
 _PACE_REPEATS = 5
 # Discarded states, as a fraction of those that are kept.
 _WARMUP = 0.1
-# Attempted flips per flip asked for after which a chain counts as stuck.
+# Attempts per requested flip after which a chain counts as stuck.
 _PATIENCE = 1000
 
 FILE = "views.npz"

@@ -37,7 +37,7 @@ class Sparse(NamedTuple):
 def as_coupling(A: Matrix) -> Dense | Sparse:
     """Return a matrix in the form that compiled loops use; entries of a sparse one are put in order."""
     if not scipy.sparse.issparse(A):
-        return Dense(np.require(A, np.float64, ["C", "W"]))  # another type of array would be compiled for again
+        return Dense(np.require(A, np.float64, ["C", "W"]))  # another array type would be compiled again
     rows = scipy.sparse.csr_array(A, copy=True)
     rows.sum_duplicates()
     return Sparse(
@@ -78,8 +78,8 @@ def _add_columns(coupling, i, alpha, f, beta, q):
 
 @implements(multiply, Dense)
 def _multiply(coupling, u, out):
-    # Rows are added up, four at a time, instead of multiplied with u: such a loop can be vectorised as it stands, and
-    # rows whose u is zero (variables that are not in the model) are passed over.
+    # Four rows are added at a time, instead of taking dot products: this loop vectorises without fastmath, and rows
+    # with u = 0 (variables that are not in the model) are skipped.
     A = coupling.A
     d = u.size
     for j in range(d):
@@ -97,7 +97,7 @@ def _multiply(coupling, u, out):
 
 @helper
 def _next_row(u, k):
-    """Return where to go on looking, and the first row from k on with its factor; row 0 with zero beyond the last."""
+    """Return the next k, and the first row from k on with u != 0 and its factor; row 0 with factor 0 after the last."""
     while k < u.size and u[k] == 0.0:
         k += 1
     return (k + 1, k, u[k]) if k < u.size else (k, 0, 0.0)

@@ -1,7 +1,7 @@
-"""When a budget is spent: the one piece of mathematics that gives event times.
+"""Time at which a budget is spent, from which all event times follow.
 
-Along a ray the potential of a piecewise-quadratic target is U(t) = U(0) + b t + c t^2 / 2 until the next wall. What
-climbing costs is the integral of [b + c t]_+, and the event comes when that has used up the budget. Both ways are in
+Along a ray the potential of a piecewise-quadratic target is U(t) = U(0) + b t + c t^2 / 2 until the next wall. Climbing
+costs the integral of [b + c t]_+, and the event comes when this equals the budget. The integral and its inverse are in
 closed form for every sign of b and c.
 """
 
@@ -27,7 +27,7 @@ def climbed(b, c, t):
 
 @helper
 def time_to_spend(b, c, budget):
-    """Return the t at which `climbed(b, c, t)` reaches the budget; inf where it never does.
+    """Return the t at which `climbed(b, c, t)` reaches the budget; inf if it never does.
 
     The root of b t + c t^2/2 = E is taken as 2E / (b + sqrt(b^2 + 2cE)), in which nothing cancels; with r^2 = 2|c|E,
     neither square is formed where it might overflow.

@@ -6,11 +6,11 @@ beginning. In a leg, with f = A x - b and u = dx/dt,
     y = y(0) + v t,    x = p + u t,    f = F + Q t,    Q = A u,
 
 and dU/dt = slope + curve t. When coordinate i meets a wall at time t, its x_i may jump by dx and its u_i changes by du.
-All that follows is F += (dx - t du) A[:, i], Q += du A[:, i] and O(1) updates of slope and curve. A bounce costs one
-product with A.
+The updates are F += (dx - t du) A[:, i], Q += du A[:, i] and O(1) work for slope and curve. A bounce costs one product
+with A.
 
 Two budgets, each Exp(1), pay for climbing and for the walls. As an exponential budget is memoryless, this has the law
-of the paper's single one, and what happens at the walls of a spin leaves the motion alone.
+of the paper's single one, and events at the walls of a spin do not change the motion.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Flight(NamedTuple):
 
     y: Array  # (d,) where the leg began
     v: Array  # (d,) of length 1
-    p: Array  # (d,) x at the beginning of the leg, as if the present piece of its path had begun there
+    p: Array  # (d,) x at the beginning of the leg, extrapolated from the present cell
     u: Array  # (d,)
     F: Array  # (d,)
     Q: Array  # (d,)
@@ -71,8 +71,8 @@ class Flight(NamedTuple):
     curvature: Array  # (d,)
     lower: Array  # (d,)
     upper: Array  # (d,)
-    near: NDArray[np.int64]  # (d,) coordinates that meet a wall before the window ends
-    due: Array  # (d,) and when
+    near: NDArray[np.int64]  # (d,) coordinates that meet a wall before the end of the window
+    due: Array  # (d,) the times of these hits
     leg: Array  # (9,) see the indices below
     count: NDArray[np.int64]  # type: ignore[assignment]  # (2,) see the indices below, shadows tuple.count
     rng: NDArray[np.uint64]  # (4,)
@@ -81,15 +81,15 @@ class Flight(NamedTuple):
 
 
 # Indices into `leg`: the present time, dU/dt = SLOPE + CURVE t, the budget for climbing, the next refreshment and
-# their rate, the end and the length of the window, and how much rounding has built up, in legs.
+# their rate, the end and the length of the window, and the legs since F was last computed in full.
 T, SLOPE, CURVE, BUDGET, T_REFRESH, REFRESH_RATE, WINDOW_END, WINDOW, STALE = range(9)
-# Index into `count`: coordinates that are near a wall.
+# Index into `count`: coordinates in the list of hits.
 N_NEAR = 0
 
-# A window is as long as it takes this many coordinates to meet a wall: more make each search longer, fewer make
-# windows more frequent, which go over all coordinates.
+# A window is the time in which about this many coordinates meet a wall. More make each search longer, fewer make
+# windows, which are O(d), more frequent.
 _FEW, _MANY = 6, 24
-# F is computed anew after so many legs; a wall counts as a d-th of one.
+# F is computed in full after so many legs; a wall counts as 1/d of a leg.
 _STALE_LEGS = 64.0
 
 
@@ -132,7 +132,7 @@ def _settle(flight, view):
 
 @helper
 def _enter(flight, view, i, row):
-    """Copy what coordinate i needs to know of its cell."""
+    """Copy the parameters of the cell of coordinate i."""
     flight.row[i] = row
     flight.slope[i] = view.slope[row]
     flight.shift[i] = view.shift[row]
@@ -144,7 +144,7 @@ def _enter(flight, view, i, row):
 
 @helper
 def _start_leg(flight, view):
-    """Begin a leg at y, where v may be new and F is known up to the rounding of many legs."""
+    """Begin a leg at y; v may be new, and F is known up to the rounding of many legs."""
     y, v, p, u, F, leg = flight.y, flight.v, flight.p, flight.u, flight.F, flight.leg
     if leg[STALE] > _STALE_LEGS:
         multiply(view.coupling, p, F)
@@ -162,7 +162,7 @@ def _start_leg(flight, view):
     leg[CURVE] = curve
     leg[T] = 0.0
     leg[STALE] += 1.0
-    # The window is over, so that the loop opens the next one first.
+    # The window has ended, so that the loop opens the next one first.
     leg[WINDOW_END] = 0.0
     flight.count[N_NEAR] = 0
 
@@ -192,7 +192,7 @@ def _open_window(flight):
 
 @helper
 def _next_wall(flight):
-    """Return the place in the list of the coordinate that is due first, and when; -1 and inf where there is none."""
+    """Return the index in the list of the first hit, and its time; -1 and inf if the list is empty."""
     place, time = -1, inf
     for k in range(flight.count[N_NEAR]):
         if flight.due[k] < time:
@@ -239,14 +239,14 @@ def _sweep(flight, view, recorder, sweep_time):
 
 @helper
 def _pass_time(leg, b, c, t):
-    """Let the time be t, and pay for what was climbed."""
+    """Advance the time to t, and pay for the climb."""
     leg[BUDGET] = max(leg[BUDGET] - climbed(b, c, t - leg[T]), 0.0)
     leg[T] = t
 
 
 @helper
 def _meet_wall(flight, view, recorder, place, t):
-    """Let the coordinate at a place of the list cross its wall, or turn it back; return 1 or 0."""
+    """Let the coordinate at an index of the list cross its wall and return 1, or reflect it and return 0."""
     leg = flight.leg
     i = flight.near[place]
     v, u = flight.v[i], flight.u[i]
@@ -279,7 +279,7 @@ def _meet_wall(flight, view, recorder, place, t):
     products_wall(recorder.products, flight.p, flight.u, i, t, p_new, u_new)
     flight.y[i] = wall - v_new * t
     flight.p[i], flight.u[i] = p_new, u_new
-    # What dU/dt and its derivative gain, in O(1): the terms of i itself, and those of the others through f.
+    # Changes of dU/dt and of its derivative, in O(1): the terms of i itself, and those of the others through f.
     du = u_new - u
     slope = leg[SLOPE] + leg[CURVE] * t + (Q - A * u) * dx + u_new * (f + A * dx) - u * f
     slope += v_new * (flight.tilt[i] + flight.curvature[i] * wall) - v * tilt
@@ -294,7 +294,7 @@ def _meet_wall(flight, view, recorder, place, t):
 
 @helper
 def _reschedule(flight, place, i):
-    """Write when coordinate i, which has just met a wall, meets the next one."""
+    """Write the next hit of coordinate i, which has just met a wall."""
     ahead = flight.upper[i] if flight.v[i] > 0.0 else flight.lower[i]
     hit = (ahead - flight.y[i]) / flight.v[i]
     if hit < flight.leg[WINDOW_END]:
@@ -307,7 +307,7 @@ def _reschedule(flight, place, i):
 
 @helper
 def _finish_leg(flight, recorder, t):
-    """Account for all paths up to time t, and move y, p and F there."""
+    """Record all paths up to time t, and move y, p and F there."""
     y, v, p, u = flight.y, flight.v, flight.p, flight.u
     products_leg(recorder.products, p, u, t)
     record_leg(recorder, p, u, t)

@@ -1,13 +1,13 @@
-"""BPS on a piecewise-quadratic potential word for word as in the paper (Pakman 2017, sections 1 and 2): slow and plain.
+"""BPS on a piecewise-quadratic potential exactly as in the paper (Pakman 2017, sections 1 and 2), slow and interpreted.
 
-The twin of `bouncy.piecewise.flight`. It knows a position y, a velocity v of length 1 in y / scale, and the edges of
-the cells. The potential is only ever asked for U(y) and its gradient, both computed in full: at each event for dU/dt at
-two points of the ray, between which it is linear, and at each wall for U on its two sides. Nothing is carried over from
+The twin of `bouncy.piecewise.flight`, for pictures and for tests of that engine. Its state is a position y, a velocity
+v of length 1 in y / scale, and the edges of the cells. U(y) and its gradient are computed in full: at each event dU/dt
+at two points of the ray, between which it is linear, and at each wall U on its two sides. Nothing is carried over from
 one event to the next.
 
-Climbing and walls are paid from purses and generators of their own, as in the engine. The order of the random numbers
-is that of the engine: the time of the first refreshment where there are any, a budget; then one budget per bounce, and
-direction, time, budget per refreshment.
+Climbing and walls are paid from separate budgets with separate generators, as in the engine. The order of the random
+numbers is that of the engine: the time of the first refreshment if there are any, a budget; then one budget per bounce,
+and direction, time, budget per refreshment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CROSSED, REFUSED, BOUNCED, REFRESHED = range(4)
 
 @dataclass
 class Particle:
-    """A particle on its way; `settle` has been done when it is made."""
+    """State of a particle, ready to move."""
 
     potential: Potential
     scale: Array  # (d,)
@@ -97,7 +97,7 @@ def literal_flight(
     toll_state: NDArray[np.uint64],
     events: int,
 ) -> FlightPath:
-    """Run the paper's algorithm for a number of events and return what happened; generator states change in place.
+    """Run the paper's algorithm for a number of events and return its path; generator states change in place.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def literal_flight(
     >>> path.kind.tolist(), path.v[:, 0].tolist()
     ([-1, 2, 2, 2, 2], [1.0, -1.0, 1.0, -1.0, 1.0])
     """
-    # Sums of 64-bit integers are meant to wrap around, of which NumPy warns in interpreted code.
+    # Sums of 64-bit integers wrap around on purpose; NumPy warns of it in interpreted code.
     with np.errstate(over="ignore"):
         particle = Particle(potential, scale, y.copy(), v.copy(), refreshment_rate, path_state, toll_state)
         rows = [(-1, 0.0, -1, particle.y.copy(), particle.v.copy(), particle.speed)]
@@ -124,7 +124,7 @@ def literal_flight(
 
 
 def next_event(particle: Particle) -> tuple[int, int]:
-    """Move to the next event and let it happen; return its kind and its coordinate."""
+    """Move to the next event and carry it out; return its kind and its coordinate."""
     i, wall, until_wall = next_wall(particle)
     slope, curve = along_the_ray(particle, until_wall)
     until_bounce = time_to_climb(slope, curve, particle.budget)
@@ -176,7 +176,7 @@ def time_to_climb(slope: float, curve: float, budget: float) -> float:
 
 
 def meet_wall(particle: Particle, i: int) -> int:
-    """Cross the edge at which coordinate i is if the purse covers its height, else invert v_i.
+    """Cross the edge at which coordinate i is if the budget covers its height, else invert v_i.
 
     The outermost ends of a coordinate are never crossed and cost nothing.
     """

@@ -1,4 +1,4 @@
-"""Potentials that are quadratic on each cell of an axis-aligned partition: what every target here is made of.
+"""Potentials that are quadratic on each cell of an axis-aligned partition, of which all targets here are made.
 
 Each coordinate y_i lies in one of its cells, and there stands for the value x_i = a y_i + c, with a and c those of the
 cell. With A symmetric,
@@ -7,7 +7,7 @@ cell. With A symmetric,
 
 A Gaussian has one cell per coordinate (a = 1), a truncated one has ends that are walls, a lasso has a tilt that changes
 at zero. A spin is a coordinate with two cells and a = 0, x = -1 or +1; a coefficient that may be zero has a cell with
-a = 0 between two with a = 1. So a new target needs no compiled code: it says what A, b and its cells are.
+a = 0 between two with a = 1. So a new target needs no compiled code: it consists of A, b and its cells.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bouncy.piecewise.coupling import Dense, Matrix, Sparse, as_coupling
 
 Array = NDArray[np.float64]
 
-# A jump of x or phi at a wall that is smaller than this, relative to what it is the difference of, is rounding.
+# A jump of x or phi at a wall that is smaller than this, relative to the two values, is rounding.
 _ROUNDING = 1e-13
 # A coupling that differs from its transpose by more than this, relatively, is not symmetric.
 _SKEW = 1e-10
@@ -95,7 +95,7 @@ class Cells:
         edges : array_like, shape (cells + 1,) or (d, cells + 1)
             Ends of the cells, increasing, the outermost included.
         slope, shift, constant, tilt, curvature : array_like
-            What broadcasts to (d, cells).
+            Broadcast to (d, cells).
 
         Examples
         --------
@@ -134,8 +134,8 @@ class Cells:
     def coordinates(self, x: Array) -> tuple[Array, NDArray[np.int64]]:
         """Return coordinates y that stand for the values x, and the rows of their cells, all (d,).
 
-        Where a whole cell stands for a value, y is the point of it where phi is smallest, also if the value is that of
-        an end of a cell beside it. A value that no cell has is a `ValueError`.
+        If a whole cell stands for a value, y is its point of smallest phi, even if an end of a neighbouring cell has
+        the same value. A value that no cell has raises `ValueError`.
         """
         y, rows = np.empty(self.d), np.empty(self.d, np.int64)
         for i in range(self.d):
@@ -150,7 +150,7 @@ class Cells:
         return y, rows
 
     def _coordinate(self, row: int, x: float) -> float:
-        """Return where a cell has the value x, be that inside of it or not; NaN where it does not have it at all."""
+        """Return the y at which a y + c of a cell is x, inside the cell or not; NaN if there is none."""
         if self.slope[row] != 0.0:
             return float((x - self.shift[row]) / self.slope[row])
         if self.shift[row] != x:
@@ -238,7 +238,7 @@ class Potential:
     def natural_scale(self) -> Array:
         """Return a length for each coordinate, (d,): the smallest 1 / sqrt(second derivative) among its cells.
 
-        In these units the potential is as steep along one coordinate as along another, and flat ones take part.
+        In these units the potential is equally steep along all coordinates.
         """
         first = self.cells.first
         stiffness = self.cells.slope**2 * np.repeat(self._diagonal(), np.diff(first)) + self.cells.curvature
@@ -263,24 +263,24 @@ class View(NamedTuple):
     constant: Array
     tilt: Array
     curvature: Array
-    x_jump: Array  # (n,) what x gains on leaving a cell through its upper end
-    phi_jump: Array  # (n,) likewise phi; NaN at the outermost
+    x_jump: Array  # (n,) jump of x at the upper end of a cell
+    phi_jump: Array  # (n,) jump of phi; NaN at the outermost end
 
 
 def new_view(potential: Potential, scale: Array) -> View:
     """Return a potential in the coordinates y / scale."""
     cells = potential.cells.scaled(scale)
-    with np.errstate(invalid="ignore"):  # at infinite ends, whose jumps nobody asks for
+    with np.errstate(invalid="ignore"):  # at infinite ends, whose jumps are never used
         x = [cells.slope * end + cells.shift for end in (cells.upper, cells.lower)]
         phi = [cells.constant + end * (cells.tilt + 0.5 * cells.curvature * end) for end in (cells.upper, cells.lower)]
         jumps = [_jump(at_upper, at_lower, cells.first) for at_upper, at_lower in (x, phi)]
-    # Loops are compiled for arrays that can be written to; others would have them compiled once more.
+    # Writable arrays: read-only ones have another numba type, for which loops would be compiled again.
     rows = {field.name: np.require(getattr(cells, field.name), requirements=["C", "W"]) for field in fields(Cells)}
     return View(as_coupling(potential.coupling), potential.linear.copy(), **rows, x_jump=jumps[0], phi_jump=jumps[1])
 
 
 def _jump(at_upper: Array, at_lower: Array, first: NDArray[np.int64]) -> Array:
-    """Return what changes at the upper end of each row, without what is rounding; NaN at the outermost ends."""
+    """Return the jump at the upper end of each row, 0 if it is rounding; NaN at the outermost ends."""
     before, after = at_upper, np.append(at_lower[1:], np.nan)
     jump: Array = after - before
     # Infinite jumps are not below an infinite bound.

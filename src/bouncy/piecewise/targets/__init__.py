@@ -9,5 +9,5 @@ from bouncy.piecewise.contract import PiecewiseTarget
 
 
 def examples() -> dict[str, Callable[[], PiecewiseTarget]]:
-    """Return what builds a small target of each kind; a module of this folder lists its own in `EXAMPLES`."""
+    """Return functions that build small targets, from the `EXAMPLES` of the modules of this folder."""
     return {name: build for module in modules(__name__) for name, build in getattr(module, "EXAMPLES", {}).items()}

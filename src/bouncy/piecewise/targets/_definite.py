@@ -27,8 +27,7 @@ _ROUNDING = 1e-10
 def read_definite(name: str, value: Any, d: int) -> tuple[Matrix, DenseFactor | SparseFactor]:
     """Return a positive definite matrix as float64, dense or sparse as it came, and its factor.
 
-    A scalar stands for that multiple of the d x d identity. Anything else that is wrong is an error that names the
-    first bad entry or row.
+    A scalar stands for that multiple of the d x d identity. Errors name the first bad entry or row.
     """
     matrix = _read_sparse(name, value) if scipy.sparse.issparse(value) else check_real_array(name, value)
     if matrix.ndim == 0:
@@ -93,7 +92,7 @@ def _factor(name: str, M: Any) -> DenseFactor | SparseFactor:
 
 
 def _check_pivots(name: str, pivots: Array) -> None:
-    """Raise unless each variable varies when those before it are known: pivots are (d,), of a unit diagonal."""
+    """Raise unless each variable has a variance given those before it: pivots, (d,), of a unit diagonal."""
     bad = first_true(~(pivots > 4.0 * pivots.size * np.finfo(np.float64).eps))
     if bad is not None:
         raise ValueError(
@@ -126,7 +125,7 @@ class DenseFactor:
 
 @dataclass(frozen=True)
 class SparseFactor:
-    """M = S R S, with R factored whenever it is needed: what SuperLU returns can be neither copied nor sent."""
+    """M = S R S, with R factored at each use: the object that SuperLU returns can be neither copied nor pickled."""
 
     units: Array  # (d,) S
     R: scipy.sparse.csc_array  # (d, d)

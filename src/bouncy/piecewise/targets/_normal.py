@@ -1,4 +1,4 @@
-"""What Gaussians have in common, whole or cut to a box: how they are given, their potential, their log-density."""
+"""Common base of Gaussians, whole or truncated to a box: arguments, potential, log-density."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from bouncy.targets.fields import cheaper_storage
 
 Array = NDArray[np.float64]
 
-# A variable whose standard deviation is smaller than this, relative to its value, has too few digits to move in.
+# With a smaller standard deviation, relative to its value, a variable has too few digits to move in.
 _RESOLUTION = 1e-10
 
 
 class Normal(PiecewiseTarget):
     """The density exp(-(x - mean)'P(x - mean)/2) on the box lower <= x <= upper, up to a constant.
 
-    Not meant to be built by users: `Gaussian` and `TruncatedGaussian` are.
+    Users build `Gaussian` and `TruncatedGaussian`.
     """
 
     def __init__(
@@ -57,17 +57,17 @@ class Normal(PiecewiseTarget):
 
     @property
     def mean(self) -> Array:
-        """Mean of the Gaussian before it is cut, (d,), read-only."""
+        """Mean before truncation, (d,), read-only."""
         return read_only(self._mean)
 
     @property
     def precision(self) -> Matrix:
-        """Inverse of the covariance before the Gaussian is cut, (d, d), an ndarray or a csr_array; read-only."""
+        """Inverse of the covariance before truncation, (d, d), an ndarray or a csr_array; read-only."""
         return self._precision.copy() if scipy.sparse.issparse(self._precision) else read_only(self._precision)
 
     @property
     def covariance(self) -> Array:
-        """Covariance before the Gaussian is cut, (d, d), read-only."""
+        """Covariance before truncation, (d, d), read-only."""
         return read_only(self._covariance)
 
     @cached_property
@@ -95,7 +95,7 @@ class Normal(PiecewiseTarget):
 
     @cached_property
     def wall_densities(self) -> Array | None:
-        """Densities of independent variables at their two walls, added up, (d,); None of dependent ones."""
+        """Sum of the densities of independent variables at their two walls, (d,); None if they are dependent."""
         P = self._precision
         if (P.count_nonzero() if scipy.sparse.issparse(P) else np.count_nonzero(P)) > self.d:
             return None
@@ -117,12 +117,12 @@ class Normal(PiecewiseTarget):
         return np.where(inside, -0.5 * quadratic, -np.inf)[()]
 
     def draw_uncut(self, generator: np.random.Generator) -> Array:
-        """Return a draw from N(0, covariance), (d,), as if there were no box."""
+        """Return a draw from N(0, covariance), (d,), without the box."""
         z = generator.standard_normal(self.d)
         return self._factor.draw(z) if self._given_covariance else self._factor.draw_inverse(z)
 
     def check_resolution(self, x: Array, scale: Array) -> None:
-        """Raise if a variable that lives near x, (d,), on lengths `scale`, (d,), does so in its last digits."""
+        """Raise if the lengths `scale`, (d,), of variables near x, (d,), are in the last digits of x."""
         bad = first_true(scale < _RESOLUTION * np.abs(x))
         if bad is not None:
             raise ValueError(

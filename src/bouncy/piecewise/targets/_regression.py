@@ -1,4 +1,4 @@
-"""What the posteriors of a linear regression have in common: the data, the noise, other hyperparameters."""
+"""Common base of the posteriors of a linear regression: data, noise, other hyperparameters."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class Regression(PiecewiseTarget):
     @cached_property
     @abstractmethod
     def geometry(self) -> Cells:
-        """The cells, without what depends on hyperparameters."""
+        """The cells, without the parameters that depend on hyperparameters."""
 
     def _read_noise(self, noise_scale: Any) -> float:
-        """Return the standard deviation of the noise, in whose units the data must fit in a float64."""
+        """Return the standard deviation of the noise; in units of it the data must fit in a float64."""
         scale = check_positive("noise_scale", noise_scale)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             largest = max(self._gram.diagonal().max(), np.abs(self._moment).max()) / np.float64(scale) ** 2

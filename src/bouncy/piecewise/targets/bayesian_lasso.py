@@ -24,7 +24,7 @@ class BayesianLasso(Regression):
 
         p(beta_j) = (penalty_j / 2) exp(-penalty_j |beta_j|).
 
-    The penalty is thus in units of one over the coefficient, whatever the noise is. The lasso with the objective
+    The penalty is thus in units of one over the coefficient, for any noise. The lasso with the objective
     |y - X beta|^2/2 + c |beta|_1 finds the mode of this posterior for penalty = c/noise_scale^2. Park & Casella write
     lambda |beta_j|/noise_scale: their posterior given both is that of penalty = lambda/noise_scale.
 
@@ -96,7 +96,7 @@ class BayesianLasso(Regression):
 
     @cached_property
     def geometry(self) -> Cells:
-        """The cells, without what depends on hyperparameters."""
+        """The cells, without the parameters that depend on hyperparameters."""
         return Cells.alike(self.d, [-np.inf, 0.0, np.inf])
 
     @cached_property
@@ -105,9 +105,9 @@ class BayesianLasso(Regression):
         return 1.0 / np.sqrt(self._gram.diagonal() / self.noise_scale**2 + 0.5 * self.penalty**2)
 
     def given(self, *, penalty: ArrayLike | None = None, noise_scale: float | None = None) -> Self:
-        """Return the posterior of the same data with other hyperparameters; those that are not named stay as they are.
+        """Return the posterior of the same data with other hyperparameters; those that are not named keep their values.
 
-        The data are not read again, and a particle may go on from where it is, as `bouncy.Within` lets it.
+        The data are not read again, and a particle may continue from its position (`bouncy.Within`).
 
         Examples
         --------
@@ -133,7 +133,7 @@ class BayesianLasso(Regression):
 
 
 def _example() -> BayesianLasso:
-    """Return a model of three variables, two of them much alike."""
+    """Return a model of three variables, two of them correlated."""
     t = np.arange(16.0)
     X = np.column_stack([np.sin(t), np.sin(t) + 0.4 * np.cos(3 * t), np.cos(2 * t)])
     y = 0.4 * X[:, 0] + 0.3 * X[:, 2] + 0.5 * np.sin(t * t)

@@ -30,9 +30,9 @@ class Gaussian(Normal):
     cov : (d, d) array-like or scalar
         Covariance, symmetric and positive definite; a scalar is that multiple of the identity.
     precision : (d, d) array-like or scipy.sparse matrix or array, or scalar
-        Inverse of the covariance, in its place. A sparse one stays sparse where that is cheaper.
+        Inverse of the covariance, instead of `cov`. A sparse one stays sparse if that is cheaper.
     labels : sequence, optional
-        What the variables are called; 0, ..., d - 1 otherwise.
+        Names of the variables; 0, ..., d - 1 otherwise.
 
     Attributes
     ----------
@@ -106,13 +106,13 @@ def mean_root(eigenvalues: Array) -> float:
 
 
 def _chain() -> Gaussian:
-    """Return a Gaussian of so many variables in a row that its precision is stored by its entries."""
+    """Return a Gaussian with a banded precision, of so many variables that it is stored as a sparse matrix."""
     d = 40
     links = np.full(d - 1, -0.4)
     return Gaussian(0.0, precision=scipy.sparse.diags_array([links, np.ones(d), links], offsets=[-1, 0, 1]))
 
 
-# Loops are compiled for these two kinds of couplings and no others.
+# Loops are compiled for these two kinds of couplings only.
 SPECIALISED = {
     "paths-dense": lambda: Gaussian([0.0, 0.0], cov=[[1.0, 0.5], [0.5, 1.0]]),
     "paths-sparse": _chain,

@@ -31,7 +31,7 @@ class MixedBinaryGaussian(PiecewiseTarget):
     """The joint law p(s, x) ~ exp(-s.r - s'Ms/2 + s'Cx + h.x - x'Px/2) of k spins and m Gaussian variables.
 
     Given s the variables x are N(P^-1 (h + C's), P^-1), truncated to a box where one is given. Given x the spins are a
-    Markov random field with fields r - Cx. A run has the spins first, as -1 and +1, then x.
+    Markov random field with fields r - Cx. The variables are the spins, as -1 and +1, then x.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class MixedBinaryGaussian(PiecewiseTarget):
 
     Examples
     --------
-    A spin that says on which of two hills a number lies:
+    A mixture of two Gaussians, of which the spin is the label:
 
     >>> from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian
     >>> hills = MixedBinaryGaussian([[0.0]], 0.5, precision=[[1.0]], coupling=[[3.0]])
@@ -111,7 +111,7 @@ class MixedBinaryGaussian(PiecewiseTarget):
 
     @cached_property
     def potential(self) -> Potential:
-        """A = [[M, -C], [-C', P]] and b = (-r, h); a spin has two cells in which its value stands still."""
+        """A = [[M, -C], [-C', P]] and b = (-r, h); a spin has two cells of constant value."""
         blocks = [[self._M, -self._C], [-self._C.T, self._P]]
         is_sparse = any(_is_sparse(block) for row in blocks for block in row)
         A: Matrix = scipy.sparse.csr_array(scipy.sparse.block_array(blocks)) if is_sparse else np.block(blocks)
@@ -135,7 +135,7 @@ class MixedBinaryGaussian(PiecewiseTarget):
 
     @property
     def rates(self) -> tuple[float | None, float | None]:
-        """Wall hits in closed form where only spins have walls; bounces where the scaled potential is isotropic.
+        """Wall hits in closed form if only spins have walls; bounces if the scaled potential is isotropic.
 
         A spin meets its wall at half the density of |y| there times the mean speed. The bounce rate is half the mean
         speed times E|grad U|.
@@ -192,7 +192,7 @@ class MixedBinaryGaussian(PiecewiseTarget):
 
 
 def _read_spins(M: Any, r: ArrayLike) -> tuple[Any, Array]:
-    """Return M and r after the checks of `MRF`, which knows all about them."""
+    """Return M and r after the checks of `MRF`."""
     if np.shape(M) == (0, 0):
         return np.zeros((0, 0)), _read_vector("r", r, 0)
     field = MRF(M, r)
@@ -231,7 +231,7 @@ def _is_positive(P: Any) -> bool:
 
 
 def _factor(P: Any) -> Any:
-    """Return a sparse LU factorisation with pivots on the diagonal, whose signs are those of a Cholesky one."""
+    """Return a sparse LU factorisation with pivots on the diagonal, all positive if the matrix is definite."""
     options = {"SymmetricMode": True}
     P = scipy.sparse.csc_array(P)
     return scipy.sparse.linalg.splu(P, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)

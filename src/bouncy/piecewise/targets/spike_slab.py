@@ -144,7 +144,7 @@ class SpikeSlab(Regression):
 
     @cached_property
     def potential(self) -> Potential:
-        """U(y): the likelihood and the slab are in the quadratic form, what is left of the prior in the constants."""
+        """U(y): the likelihood and the slab are in the quadratic form, the rest of the prior in the constants."""
         spike = np.log(self.width) - np.log1p(-self.inclusion)
         slab = -np.log(self.inclusion) - np.log(self._slab_density)
         constant = np.stack([spike, slab] if self.positive else [slab, spike, slab], axis=1)
@@ -153,7 +153,7 @@ class SpikeSlab(Regression):
 
     @cached_property
     def geometry(self) -> Cells:
-        """The cells, without what depends on hyperparameters."""
+        """The cells, without the parameters that depend on hyperparameters."""
         zero, end = np.zeros(self.d), np.full(self.d, np.inf)
         if self.positive:
             return Cells.alike(self.d, np.stack([-self.width, zero, end], axis=1), slope=[0.0, 1.0])
@@ -176,10 +176,10 @@ class SpikeSlab(Regression):
         slab_scale: ArrayLike | None = None,
         noise_scale: float | None = None,
     ) -> Self:
-        """Return the posterior of the same data with other hyperparameters; those that are not named stay as they are.
+        """Return the posterior of the same data with other hyperparameters; those that are not named keep their values.
 
-        The data are not read again, and the intervals that stand for zero stay as wide as they are, so that a particle
-        may go on from where it is, as `bouncy.Within` lets it.
+        The data are not read again, and the intervals that stand for zero keep their width, so that a particle may
+        continue from its position (`bouncy.Within`).
 
         Examples
         --------
@@ -220,7 +220,7 @@ def _read_inclusion(inclusion: ArrayLike, p: int) -> Array:
 
 
 def _example(**options: Any) -> SpikeSlab:
-    """Return a model of three variables, two of them much alike."""
+    """Return a model of three variables, two of them correlated."""
     t = np.arange(16.0)
     X = np.column_stack([np.sin(t), np.sin(t) + 0.4 * np.cos(3 * t), np.cos(2 * t)])
     y = 0.4 * X[:, 0] + 0.3 * X[:, 2] + 0.5 * np.sin(t * t)

@@ -1,4 +1,4 @@
-"""Gaussians cut to a box: orthants, one-sided and two-sided bounds."""
+"""Gaussians truncated to a box: orthants, one-sided and two-sided bounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bouncy.piecewise.targets._normal import Normal, read_only
 
 Array = NDArray[np.float64]
 
-# A chain starts no nearer to a wall than this share of its length.
+# A chain starts no nearer to a wall than this fraction of the length `scale`.
 _OFF_THE_WALL = 1e-3
 
 
@@ -26,15 +26,15 @@ class TruncatedGaussian(Normal):
     Parameters
     ----------
     mean : scalar or (d,) array-like
-        Mean before the Gaussian is cut; a scalar is the same for every variable.
+        Mean before truncation; a scalar is the same for every variable.
     cov : (d, d) array-like or scalar
-        Covariance before it is cut, symmetric and positive definite; a scalar is that multiple of the identity.
+        Covariance before truncation, symmetric and positive definite; a scalar is that multiple of the identity.
     precision : (d, d) array-like or scipy.sparse matrix or array, or scalar
-        Inverse of the covariance, in its place. A sparse one stays sparse where that is cheaper.
+        Inverse of the covariance, instead of `cov`. A sparse one stays sparse if that is cheaper.
     lower, upper : scalar or (d,) array-like
         Ends of the box, which may be infinite.
     labels : sequence, optional
-        What the variables are called; 0, ..., d - 1 otherwise.
+        Names of the variables; 0, ..., d - 1 otherwise.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class TruncatedGaussian(Normal):
             options={"maxiter": 1000, "ftol": 1e-14, "gtol": 1e-8, "maxcor": 20},
         )
         inside = np.clip(self._mean + found.x * units, self._lower, self._upper)
-        # What is on a wall in these units is on the wall, whatever rounding makes of it.
+        # A coordinate on a wall in these units is put on the wall exactly.
         return np.where(found.x <= low, self._lower, np.where(found.x >= high, self._upper, inside))
 
     def _uncut_potential(self, z: Array, units: Array) -> tuple[float, Array]:
@@ -132,7 +132,7 @@ class TruncatedGaussian(Normal):
 
 
 def fold(x: Array, lower: Array, upper: Array) -> Array:
-    """Return x, (d,), with what lies outside of the box reflected at its ends, as often as it takes."""
+    """Return x, (d,), reflected at the ends of the box until it lies inside."""
     width = upper - lower
     with np.errstate(invalid="ignore"):  # of infinite ends, where the other formula holds
         turns = np.mod(x - lower, 2.0 * width)
