@@ -1,6 +1,6 @@
 """Seeds, hypothesis profiles and the order of tests.
 
-Every run is the same run unless BOUNCY_TEST_SEED asks for another one.
+Every run uses the same seed unless BOUNCY_TEST_SEED sets another one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ settings.load_profile("seeded" if SEED_VARIABLE in os.environ else "fixed")
 
 
 def base_seed() -> int:
-    """Return the seed that all statistical tests start from: BOUNCY_TEST_SEED, or a fixed one."""
+    """Return the seed of all statistical tests: BOUNCY_TEST_SEED, or a fixed one."""
     text = os.environ.get(SEED_VARIABLE, str(DEFAULT_SEED))
     if not text.isdecimal():
         raise pytest.UsageError(f"{SEED_VARIABLE} is {text!r}; expected a non-negative integer, for example 1")
@@ -44,22 +44,22 @@ def pytest_report_header() -> str:
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C be heard: a shell starts what runs in the background, and all its children, deaf to it."""
+    """Restore Ctrl-C: a shell starts background jobs with SIGINT ignored, and their children inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def _no_figure_is_left_open():
-    """Close what a test has drawn: matplotlib warns when many figures are open, whoever opened them."""
+    """Close all figures of a test: matplotlib warns when many are open."""
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
 
 
-# Compiling takes longer than most tests. Those that need the same loops, or share replicates, run in one process, one
-# after the other: in two they would be compiled, or drawn, twice. What takes long comes first, and what finds compiled
-# by others all that it needs comes last.
+# Compiling takes longer than most tests. Tests that need the same loops, or share replicates, run in one process, one
+# after the other: in two processes the loops would be compiled, and the replicates drawn, twice. Long tests come first,
+# tests that need only loops of other tests last.
 _FIRST = ("law", "targets", "clocks", "samplers", "run", "test_examples", "test_compile", "experiments")
 _LAST = ("cli/test_reproduce",)
 # Files whose tests are grouped by the sampler in their names, together with those of the other files.
@@ -76,7 +76,7 @@ def _group(test: str) -> str:
 
 
 def _rank(item: pytest.Item) -> int:
-    """Return how early a test begins; those of one group run when the first of them does."""
+    """Return the rank of a test in the order of tests; a group runs when its first test does."""
     file = item.nodeid.removeprefix("tests/")
     if file.startswith(_LAST):
         return len(_FIRST) + 1
@@ -85,13 +85,13 @@ def _rank(item: pytest.Item) -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files into their order; within a file it stays as it is."""
+    """Sort the files by rank; within a file the order stays."""
     items.sort(key=_rank)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Hand out groups of tests, in their order, unless another way (`--dist`) is asked for."""
+    """Distribute groups of tests, in their order, unless `--dist` sets another way."""
     if config.getoption("dist") != "load":
         return None
     from xdist.scheduler import LoadScopeScheduling
@@ -100,7 +100,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             return _group(nodeid)
 
-    config.option.loadscopereorder = False  # by the number of tests, which says nothing about how long they take
+    config.option.loadscopereorder = False  # by the number of tests, which does not tell how long they take
     return ByGroup(config, log)
 
 

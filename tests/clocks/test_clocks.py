@@ -306,7 +306,7 @@ def test_a_restored_state_continues_with_the_same_bytes(clock, d):
 @pytest.mark.parametrize("d", [1, 3, 64, 500])
 @every_particle
 def test_a_site_is_at_its_wall_when_it_hits_it(clock, d):
-    """Catches hits and positions that tell two different stories, times that go back, and sites behind their wall."""
+    """Catches hits and positions that disagree, times that go back, and sites behind their wall."""
     (state,) = states(clock.name, d)
     running = clock.start(d, 0.1, state)
     times, sites = np.empty(1), np.empty(1, np.int32)
@@ -322,7 +322,7 @@ def test_a_site_is_at_its_wall_when_it_hits_it(clock, d):
 
 @every_clock
 def test_hits_stay_before_the_stop(clock):
-    """Catches a clock that runs past the time it was told to stop at, or stops before it although hits are due."""
+    """Catches a clock that runs past its stop, or stops before it although hits are due."""
     d = 20
     (state,) = states(clock.name)
     expected = hits_until(clock.start(d, 0.1, state.copy()), 100.0)

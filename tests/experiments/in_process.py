@@ -1,4 +1,4 @@
-"""Measuring without other processes and without samplers, for tests of everything around them."""
+"""Measurements without worker processes and samplers, for tests of the code around them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bouncy.experiments.contenders import Measurement
 
 
 class InProcess(Executor):
-    """Does every job at once, in this process."""
+    """Runs every job at submission, in this process."""
 
     def submit(self, function, /, *arguments, **options):
         job = Future()
@@ -26,12 +26,12 @@ class InProcess(Executor):
 
 @contextmanager
 def in_process_pool(workers: int | None) -> Iterator[Executor]:
-    """Give what `single_threaded_pool` gives, without starting anything."""
+    """Replace `single_threaded_pool` without starting processes."""
     yield InProcess()
 
 
 def made_up_measurement(contender, target, seed, *, seconds, warmup, travel_time, pairs) -> Measurement:
-    """Return moments that are wrong by an amount that differs from run to run, in the CPU time that was asked for."""
+    """Return moments that are wrong by an amount that differs from run to run, in the requested CPU time."""
     noise = np.random.default_rng(seed)
     d = target.d
     moments = {
@@ -42,6 +42,6 @@ def made_up_measurement(contender, target, seed, *, seconds, warmup, travel_time
 
 
 def make_up_measurements(monkeypatch) -> None:
-    """Let `measure` make up its measurements in this process."""
+    """Replace the measurements of `measure` by made-up ones in this process."""
     monkeypatch.setattr(runner, "single_threaded_pool", in_process_pool)
     monkeypatch.setattr(runner, "run_contender", made_up_measurement)

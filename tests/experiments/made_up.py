@@ -1,4 +1,4 @@
-"""Rows and views with known answers, for the tests of what is made from them."""
+"""Rows and views with known answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BARS = {
 
 MACHINE = {"processor": "Abacus 9 <x>", "cores": "2", "Python": "3.11.7", "numba": "0.61.0", "bouncy": "0.1.0"}
 
-# With this one, errors of the same level cannot be told apart in any cell: a tie is a tie.
+# With this seed, errors of the same level are undecided in all cells.
 SEED = 0
 
 # The median error of a bar: (edition, sampler, estimator, sigma_M, sigma_r) -> number.
@@ -77,7 +77,7 @@ def levels(**by_sampler: float) -> Level:
 
 
 def make_views() -> Views:
-    """Return views of the curves that a run would give, with simple shapes."""
+    """Return views of all chains, with simple curves."""
     rng = np.random.default_rng(5)
     curves = [
         View(

@@ -26,7 +26,7 @@ def by_run(values):
     return dict(enumerate(map(float, values)))
 
 
-def test_group_keeps_every_error_where_it_belongs():
+def test_group_assigns_every_error_to_its_cell_and_bar():
     """Catches bars or cells that are mixed up, and runs that overwrite each other."""
     settings, rows = make("figure1", lambda edition, sampler, estimator, sigma_M, sigma_r: sigma_M + sigma_r)
     grouped = group(rows)
@@ -37,7 +37,7 @@ def test_group_keeps_every_error_where_it_belongs():
         assert grouped[cell][bar][row.run] == row.mse
 
 
-def test_bars_have_the_order_of_the_figures_whatever_the_order_of_rows():
+def test_order_of_bars_does_not_depend_on_the_order_of_rows():
     """Catches figures whose bars change places with the order in which runs were finished."""
     _, rows = make("figure2", levels(), runs=1)
     first, second = group(rows), group(rows[::-1])

@@ -48,7 +48,7 @@ def test_what_the_paper_says_reproduces():
 
 
 def test_the_opposite_does_not_reproduce():
-    """Catches verdicts that are always kind."""
+    """Catches verdicts that always favour the paper."""
     other = levels(bps_exponential=3, bps_gaussian=2, hmc=1)
     opposite = {
         **{key: other for key in PAPER},

@@ -106,7 +106,7 @@ def test_texts_are_large_enough_inside_the_picture_and_apart(name):
 
 
 def test_runs_that_are_there_are_counted():
-    """Catches a label that promises more runs than there are."""
+    """Catches a label with more runs than were measured."""
     settings, rows = make("figure1", LEVEL, runs=7)
     (title,) = [
         legend.get_title().get_text() for legend in draw_errors(rows, settings).legends if legend.get_title().get_text()

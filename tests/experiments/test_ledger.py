@@ -1,4 +1,4 @@
-"""Rows as text: nothing is lost, and only an unfinished end is forgiven."""
+"""Rows as text: nothing is lost, and only an unfinished last line is left out."""
 
 import math
 

@@ -21,7 +21,7 @@ if __name__ == "__main__":
 
 
 def is_running(process: int) -> bool:
-    """Say whether a process exists and has not ended; one that has may wait to be noticed by its parent."""
+    """Say whether a process exists and is not a zombie."""
     try:
         status = Path(f"/proc/{process}/stat").read_text()
     except OSError:

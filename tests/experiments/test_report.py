@@ -124,7 +124,7 @@ def test_every_median_is_in_the_table(directory, results):
 
 
 def test_captions_follow_the_data(results):
-    """Catches a text that says who wins without looking: it must change when two samplers change places."""
+    """Catches a fixed text: the winner must change when two samplers change places."""
     swap = {"bps-exponential": "bps-gaussian", "bps-gaussian": "bps-exponential"}
     for settings, rows in results.values():
         text = describe_errors(settings, rows)[0]
@@ -172,7 +172,7 @@ def test_report_is_the_same_every_time(directory, results, tmp_path):
         assert (tmp_path / name).read_bytes() == (directory / name).read_bytes()
 
 
-def test_settings_seed_and_missing_runs_are_told(results, markdown):
+def test_settings_seed_and_missing_runs_are_reported(results, markdown):
     """Catches a report that hides how it was made, or that runs are missing."""
     assert "Seed 1711." in markdown
     assert "30 runs of 0.5 s of CPU time per sampler, of which the first 10% is discarded" in markdown
@@ -190,7 +190,7 @@ def test_machine_is_the_one_that_is_given(results, markdown):
 
 
 def test_model_is_the_one_that_is_drawn(results):
-    """Catches sigma_M told as the standard deviation of the couplings, which is smaller by the square root of 2."""
+    """Catches sigma_M described as the standard deviation of the couplings, which is sigma_M / sqrt(2)."""
     text = as_html(compose({"figure1": results["figure1"]}, None, MACHINE)[:5], None)
     assert "M\u00a0=\u00a0(A + A&#x27;)/2 and a zero diagonal" in text
     assert "A<sub>ij</sub> ~ N(0, σ<sub>M</sub>²), r<sub>i</sub> ~ N(0, σ<sub>r</sub>²)" in text
@@ -201,8 +201,8 @@ def test_model_is_the_one_that_is_drawn(results):
     ("figures", "named"),
     [(("figure1",), "figure 1"), (("figure2",), "figure 2"), (("figure1", "figure2"), "figure 1 and figure 2")],
 )
-def test_only_figures_that_were_run_are_spoken_of(results, figures, named):
-    """Catches a report that promises a figure which was not run, or a caveat about one."""
+def test_only_figures_that_were_run_are_mentioned(results, figures, named):
+    """Catches a report that mentions a figure which was not run, or a caveat about one."""
     text = as_markdown(compose({figure: results[figure] for figure in figures}, None, MACHINE))
     assert f"A rerun of {named} of A. Pakman" in text
     assert ("in figure 2 too" in text) == ("figure2" in figures)
@@ -219,15 +219,15 @@ def test_every_word_of_a_verdict_is_explained_and_has_its_colour(markdown, tmp_p
     assert len(set(colours.values())) == len(words)
 
 
-def test_choice_of_low_and_high_is_told(markdown):
-    """Catches a reader who takes the split of sigma_M at d = 100 for the paper's."""
+def test_choice_of_low_and_high_is_explained(markdown):
+    """Catches a report that presents the split of sigma_M at d = 100 as the paper's."""
     choice = "low means σ<sub>M</sub> = 0.02 and 0.05 and high means σ<sub>M</sub> = 0.2 and 0.5, a choice made"
     assert choice in markdown
     assert "σ<sub>M</sub> = 0.1 is shown beside them, but these claims are not judged by it" in markdown
 
 
 def test_speed_is_that_of_the_chain_which_made_the_estimate(results):
-    """Catches the speed of one of two chains of a sampler told for both."""
+    """Catches the speed of one of two chains of a sampler reported for both."""
     settings, rows = results["figure2"]
     quick = [
         row._replace(hits=3 * row.hits) if (row.edition, row.sampler, row.estimator) == ("ours", "hmc", "ends") else row
@@ -239,7 +239,7 @@ def test_speed_is_that_of_the_chain_which_made_the_estimate(results):
     assert "| ours | Gibbs | whole path and conditional means | 10 | 5 |" in text
 
 
-def test_whatever_a_text_contains_is_escaped(tmp_path):
+def test_all_texts_are_escaped(tmp_path):
     """Catches markup that gets into a page through a text."""
     (tmp_path / "a.png").write_bytes(b"x")
     blocks = [

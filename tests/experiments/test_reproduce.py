@@ -1,4 +1,4 @@
-"""From start to report, without the measurements: what is asked for, what is kept, what the report is made from."""
+"""`reproduce` with made-up measurements: arguments, kept files, contents of the report."""
 
 import shutil
 import subprocess
@@ -34,7 +34,7 @@ def rerun_tiny(what, out, seed=2):
 
 
 def test_importing_the_function_is_cheap():
-    """Catches compiled code or drawing that is loaded before anything is asked for."""
+    """Catches compiled code or drawing that is loaded at import."""
     code = (
         "import sys, bouncy.experiments.settings; from bouncy.experiments import reproduce; "
         "assert not {'numba', 'matplotlib'} & {*sys.modules}, 'heavy'; print(reproduce.__name__)"
@@ -81,7 +81,7 @@ def test_missing_matplotlib_is_noticed_before_any_run(tmp_path, monkeypatch):
     ],
 )
 def test_versions(tmp_path, monkeypatch, reports, options, version, out):
-    """Catches a quick run that is the full one, or one that stands in the way of the other in their directory."""
+    """Catches a quick run that is the full one, or two versions in one directory."""
     monkeypatch.chdir(tmp_path)
     assert reproduce("figure2", progress=False, **options) == Path(out) / "report.html"
     assert [path.name for path in tmp_path.iterdir()] == [out]
@@ -123,8 +123,8 @@ def test_figures_run_one_after_the_other_stand_in_one_report(tmp_path, reports):
     ],
     ids=["seed", "origin", "damage", "unfinished"],
 )
-def test_a_figure_that_does_not_belong_is_left_out_with_a_warning(tmp_path, reports, damage, message):
-    """Catches figures of different models in one report, and a figure that disappears without a word."""
+def test_a_figure_of_another_origin_is_left_out_with_a_warning(tmp_path, reports, damage, message):
+    """Catches figures of different models in one report, and a figure that disappears silently."""
     damage(tmp_path)
     before = (tmp_path / "figure2.csv").read_bytes()
     with pytest.warns(UserWarning, match=f"The report is without figure2: .*{message}") as warned:

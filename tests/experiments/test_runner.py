@@ -93,7 +93,7 @@ def test_a_figure_that_is_complete_is_not_measured_again(measured, monkeypatch):
     assert (directory / "figure1.csv").stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_what_is_missing_is_measured_and_the_rest_is_kept(measured, copy_of, monkeypatch):
+def test_missing_runs_are_measured_and_others_are_kept(measured, copy_of, monkeypatch):
     """Catches a resumed figure that repeats or changes kept runs, or never gets the lost ones."""
     path = copy_of / "figure1.csv"
     text = path.read_text()
@@ -191,7 +191,7 @@ def test_rows_of_another_machine_are_refused(copy_of, monkeypatch, name):
 
 @pytest.mark.parametrize("content", [None, "", "[1, 2]", "{"])
 def test_rows_of_unknown_origin_are_refused(copy_of, content):
-    """Catches a file that is continued although nobody knows what it was measured with."""
+    """Catches a file that is continued although its settings are unknown."""
     origin = copy_of / "figure1.json"
     origin.unlink() if content is None else origin.write_text(content)
     with pytest.raises(ValueError, match=r"cannot be continued.*figure1\.json.*Choose another directory"):
@@ -234,7 +234,7 @@ def test_a_model_depends_on_seed_cell_and_run_alone():
     assert len(set(states)) == len(CONTENDERS)
 
 
-def test_who_begins_changes_from_run_to_run(monkeypatch):
+def test_first_contender_changes_from_run_to_run(monkeypatch):
     """Catches a contender that always runs first, or one that is left out when the order turns."""
     order = []
 

@@ -1,4 +1,4 @@
-"""The views: right numbers on series and chains that are known."""
+"""The views of known series and chains, and their file."""
 
 import json
 from dataclasses import replace
@@ -97,7 +97,7 @@ def test_pace_is_cpu_time_per_sweep(monkeypatch, k):
 
 
 def test_a_chain_that_is_stuck_ends(monkeypatch):
-    """Catches a wait without end for flips that never come."""
+    """Catches an endless loop in a chain that never flips."""
     monkeypatch.setattr(views, "_PATIENCE", 2)
     frozen = ViewSettings(
         d=10, sigma_M=1e6, sigma_r=1e6, travel_time=0.5, lag_sweeps=0.5, lags=5, states=500, flips=200, trace=50

@@ -62,7 +62,7 @@ def ring(couplings: ArrayLike, fields: ArrayLike) -> RingMoments:
     Parameters
     ----------
     couplings : J_i between sites i and i+1 modulo d, shape (d,) with d >= 3, or a number.
-    fields : f_i, shape (d,), or a number (not both may be numbers: one of them says what d is).
+    fields : f_i, shape (d,), or a number; at least one of them has shape (d,).
     """
     J, f = np.broadcast_arrays(np.asarray(couplings, float), np.asarray(fields, float))
     d = J.size

@@ -1,11 +1,11 @@
-"""Binary BPS word for word as in the paper (Pakman 2017, arXiv 1711.00922): slow, plain, the oracle of the fast clocks.
+"""Binary BPS exactly as in the paper (Pakman 2017, arXiv 1711.00922): slow, the reference for the fast clocks.
 
 The particle y moves along y + v t in the potential U(y) - log p(sign y), with U = |y|^2 / 2 (Gaussian augmentation) or
 U = sum |y_i| (exponential) and log p(s) = -s.r - s'Ms/2. One budget E ~ Exp(1) pays for climbing, the integral of
-[v.grad U]_+, and for uphill walls. Where it does not cover the next expense the particle turns and draws a new one.
+[v.grad U]_+, and for uphill walls. If it does not cover the next expense the particle turns and draws a new one.
 
-Every event costs O(d) for the times t_i = -y_i / v_i to the walls, every wall O(d^2) for log p before and after. One
-source serves twice: `advance` runs interpreted, `advance_compiled` is the same function through numba.
+Every event costs O(d) for the times t_i = -y_i / v_i to the walls, every wall O(d^2) for log p before and after.
+`advance` runs interpreted, `advance_compiled` is the same function through numba.
 
 The order of the random numbers is that of the clocks: z, the direction, the time of the next refreshment, a budget;
 then one budget per bounce, and direction, time, budget per refreshment.
@@ -45,10 +45,10 @@ _BLOCK = 4096
 
 
 class Particle(NamedTuple):
-    """A particle on its way. With two purses, walls are paid from a budget and a generator of their own.
+    """State of a particle. With two purses, walls are paid from a separate budget with a separate generator.
 
-    An exponential budget is memoryless, so that two purses and one lead to the same law; with two, what happens at
-    the walls leaves the motion alone, and the particle meets the same walls as a clock with the same generator.
+    An exponential budget is memoryless, so that two purses and one lead to the same law; with two, events at the walls
+    do not change the motion, and the particle meets the same walls as a clock with the same generator.
     """
 
     M: NDArray[np.float64]  # (d, d), or (0, 0) where there are no couplings
@@ -105,7 +105,7 @@ def literal_bps(
     start: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
     compiled: bool = False,
 ) -> Path:
-    """Run the paper's algorithm for a number of events or for a time and return what happened.
+    """Run the paper's algorithm for a number of events or for a time and return its path.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def literal_bps(
 
 
 def follow(step: Callable[..., int], particle: Any, events: int | None, duration: float | None) -> Path:
-    """Move a particle by `step`, an `advance` of this package, for a number of events or for a time.
+    """Move a particle by `step`, an `advance` function, for a number of events or for a time.
 
     The particle is changed in place; its `now[T]` is the time.
     """
@@ -143,7 +143,7 @@ def follow(step: Callable[..., int], particle: Any, events: int | None, duration
     while full:
         size = _BLOCK if events is None else events
         block = np.empty(size, np.int8), np.empty(size), np.empty(size, np.int32)
-        # Sums of 64-bit integers are meant to wrap around, of which NumPy warns in interpreted code.
+        # Sums of 64-bit integers wrap around on purpose; NumPy warns of it in interpreted code.
         with np.errstate(over="ignore"):
             n = step(particle, inf if duration is None else duration, *block)
         blocks.append(tuple(column[:n] for column in block))
@@ -202,7 +202,7 @@ def read_model(M: ArrayLike | None, r: ArrayLike) -> tuple[NDArray[np.float64], 
 
 
 def is_gaussian(augmentation: str) -> bool:
-    """Say which of the two augmentations is meant."""
+    """Say whether an augmentation is the Gaussian one."""
     if augmentation not in AUGMENTATIONS:
         raise ValueError(f"got augmentation {augmentation!r}; expected one of {AUGMENTATIONS}")
     return augmentation == "gaussian"
@@ -220,7 +220,7 @@ def _begin(particle: Particle) -> None:
 def advance(particle, t_stop, kinds, times, sites):
     """Move the particle in place until t_stop or until the buffers are full, and return the number of events in them.
 
-    Interpreted, wrap the call in `np.errstate(over="ignore")`: sums of 64-bit integers are meant to wrap around.
+    Interpreted, wrap the call in `np.errstate(over="ignore")`: sums of 64-bit integers wrap around on purpose.
     """
     now = particle.now
     n = 0
@@ -266,7 +266,7 @@ def _meet_wall(particle, i):
 
 @helper
 def pay(particle, height):
-    """Pay for a wall and return True, or draw a new budget and return False where the purse does not cover it."""
+    """Pay for a wall and return True, or draw a new budget and return False if the purse does not cover it."""
     now = particle.now
     purse = WALL_BUDGET if particle.two_purses else BUDGET
     if height < now[purse]:
@@ -304,7 +304,7 @@ def _refresh(particle):
 
 @helper
 def _draw_velocity(particle):
-    """Draw v uniformly on the sphere, as speed away from the walls: v = s w is uniform whatever s is."""
+    """Draw v uniformly on the sphere, as speed away from the walls: v = s w is uniform for any s."""
     fill_sphere(particle.rng, particle.v)
     for i in range(particle.v.size):
         particle.v[i] *= particle.s[i]

@@ -1,13 +1,13 @@
-"""Exact binary HMC word for word as in Pakman & Paninski (2013, arXiv 1311.2166): the oracle of the fast sampler.
+"""Exact binary HMC exactly as in Pakman & Paninski (2013, arXiv 1311.2166): the reference for the fast sampler.
 
 The particle y moves in the potential U(y) - log p(sign y), with U = |y|^2 / 2 (Gaussian augmentation, harmonic motion)
 or U = sum |y_i| (exponential, parabolas) and log p(s) = -s.r - s'Ms/2. At the wall y_i = 0 the potential jumps by the
-cost c of flipping s_i. A site whose kinetic energy v_i^2 / 2 exceeds c crosses and pays, v_i^2 -> v_i^2 - 2c, and gains
-speed where c < 0. Any other is reflected, v_i -> -v_i. After each trajectory of length `travel_time` the velocity is
-drawn anew from N(0, I); y stays.
+cost c of flipping s_i. A site with kinetic energy v_i^2 / 2 above c crosses, v_i^2 -> v_i^2 - 2c, and gains speed if
+c < 0. Otherwise it is reflected, v_i -> -v_i. After each trajectory of length `travel_time` a new velocity is drawn
+from N(0, I); y stays.
 
-Every event moves all sites and searches all of them for the next wall, and every wall costs one row of M: O(d). One
-source serves twice: `advance` runs interpreted, `advance_compiled` is the same function through numba.
+Every event moves all sites and searches all of them for the next wall, and every wall costs one row of M: O(d).
+`advance` runs interpreted, `advance_compiled` is the same function through numba.
 
 The order of the random numbers is that of the fast sampler: |y|, then the speeds away from the walls at the start of
 every trajectory. Nothing else is random.
@@ -47,7 +47,7 @@ def literal_hmc(
     start: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
     compiled: bool = False,
 ) -> Path:
-    """Run exact binary HMC for a number of events or for a time and return what happened.
+    """Run exact binary HMC for a number of events or for a time and return its path.
 
     An event is a wall that is crossed or refused, or the end of a trajectory (`REFRESHED`). A run that stops at the end
     of a trajectory stops before the new velocity is drawn.
@@ -113,7 +113,7 @@ def energy(M: ArrayLike | None, r: ArrayLike, augmentation: str, y: ArrayLike, v
 def advance(particle, t_stop, kinds, times, sites):
     """Move the particle in place until t_stop or until the buffers are full, and return the number of events in them.
 
-    Interpreted, wrap the call in `np.errstate(over="ignore")`: sums of 64-bit integers are meant to wrap around.
+    Interpreted, wrap the call in `np.errstate(over="ignore")`: sums of 64-bit integers wrap around on purpose.
     """
     now = particle.now
     n = 0
@@ -178,7 +178,7 @@ def _meet_wall(particle, i):
 
 @helper
 def _refresh(particle):
-    """End the trajectory and begin another one from where the particle is."""
+    """End the trajectory and begin another one at the present position."""
     now = particle.now
     now[T] = now[T_REFRESH]
     now[T_REFRESH] = now[T] + particle.travel_time

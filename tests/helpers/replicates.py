@@ -34,7 +34,7 @@ _SLOTS = 4
 
 
 class Replicates(NamedTuple):
-    """What R replicates on d sites have left behind."""
+    """Averages and final states of R replicates on d sites."""
 
     path: NDArray[np.float64]  # (R, d) time averages of s
     mean: NDArray[np.float64]  # (R, d) averages of the conditional means at the ends of sweeps
@@ -70,8 +70,8 @@ def replicate(
     refreshment_rate : expected refreshments per unit time.
     seed : int or SeedSequence.
     pairs : which pair averages to keep, numbered as by the recorder of pairs.
-    capacity : size of the buffer of hits; a small one makes the clock stop and go on often.
-    new_toll : makes a toll from the arrays of the clock, which may own what it pays with, and a generator state.
+    capacity : size of the buffer of hits; with a small one the clock stops and continues often.
+    new_toll : makes a toll from the arrays of the clock, which may hold its budget, and a generator state.
     """
     refreshment_rate = check_nonnegative("refreshment_rate", refreshment_rate)
     clock_state, toll_state = (new_state(child) for child in as_seed_sequence(seed).spawn(2))
@@ -206,7 +206,7 @@ def _run(clock, toll, target, recorder, s, flips_since_resync, times, sites, swe
 
 @helper
 def _read(recorder, n_batches, n_sweeps, duration, s, out, k):
-    """Write what the recorder and s hold into row k of `out`."""
+    """Write the averages of the recorder and s into row k of `out`."""
     _sum_batches(recorder.path, n_batches, 1.0 / duration, out.path[k])
     _sum_batches(recorder.mean, n_batches, 1.0 / n_sweeps, out.mean[k])
     _sum_batches(recorder.events, n_batches, 1.0, out.events[k])

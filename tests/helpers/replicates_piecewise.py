@@ -30,15 +30,15 @@ _SLOTS = 4
 
 
 class Flights(NamedTuple):
-    """What R flights in d coordinates with n cells have left behind."""
+    """Averages and final states of R flights in d coordinates with n cells."""
 
     mean: Array  # (R, d) time averages of x
     square: Array  # (R, d) of x^2
     product: Array  # (R, d * d) of x_i x_j
-    cell: Array  # (R, n) share of time in each cell
-    y: Array  # (R, d) where they ended, not scaled
-    row: NDArray[np.int64]  # (R, d) and in which cells
-    v: Array  # (R, d) with which velocity
+    cell: Array  # (R, n) fraction of time in each cell
+    y: Array  # (R, d) final positions, not scaled
+    row: NDArray[np.int64]  # (R, d) final cells
+    v: Array  # (R, d) final velocities
     events: Array  # (R, 4) hits, flips, bounces, refreshments
 
 
@@ -106,7 +106,7 @@ def _run(flight, view, recorder, starts, rows, sweep_time, n_sweeps, out):
 
 @helper
 def _read(flight, recorder, n_batches, scale, out, k):
-    """Write what the recorder and the particle hold into row k of `out`."""
+    """Write the averages of the recorder and the state of the particle into row k of `out`."""
     _sum_batches(recorder.mean, n_batches, scale, out.mean[k])
     _sum_batches(recorder.square, n_batches, scale, out.square[k])
     _sum_batches(recorder.products.closed, n_batches, scale, out.product[k])

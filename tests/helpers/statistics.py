@@ -1,4 +1,4 @@
-"""Statistical tests of samplers that know their own error rates.
+"""Statistical tests of samplers with known error rates.
 
 Each test returns an `Outcome`; `Outcome.check()` raises if the test failed. The chance of a false alarm is `alpha` per
 call, all coordinates together (Bonferroni). The smallest error that the test would see with probability `POWER` is
@@ -32,12 +32,12 @@ _SMALLEST_P = 1e-290
 
 
 class UnderpoweredTest(AssertionError):
-    """The test could not have seen an error of the size it was asked to detect."""
+    """The test cannot detect an error of the requested size."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a statistical test found.
+    """Outcome of a statistical test.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ def z_test(
         expected=float(target[worst]),
         detectable=float(detectable.max()),
     )
-    # A failure is the better news of the two: it names what is wrong, while noise may be part of what is wrong.
+    # Report a failure before a lack of power: it names the error, and too much noise may be part of the error.
     if detect is not None and outcome.passed:
         _require_power(name, detectable, _like("detect", detect, means.value.shape))
     return outcome
@@ -214,8 +214,8 @@ def chi_square_test(
     Cells are taken from the least probable upwards and joined until each group expects at least `smallest_expected`
     draws. A draw in a cell of probability zero fails the test with an infinite z.
 
-    `detect` and `detectable` are total variations: for every shift of size e between groups, in whatever direction,
-    the noncentrality n sum(shift^2 / p) is at least 4 n e^2. Shifts inside a group are not seen.
+    `detect` and `detectable` are total variations: for every shift of size e between groups, in any direction, the
+    noncentrality n sum(shift^2 / p) is at least 4 n e^2. Shifts inside a group are not seen.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def _pool(expected: Array, smallest: float) -> list[NDArray[np.int64]]:
         if filled >= smallest:
             ends.append(position + 1)
             filled = 0.0
-    # What is left over at the top joins the last group.
+    # Cells left over at the top join the last group.
     return np.split(order, ends[:-1])
 
 
@@ -428,7 +428,7 @@ def coverage_test(
 
 
 def _independent_count(hits: NDArray[np.bool_], nominal: float) -> int:
-    """Return the number of independent intervals that is worth as much as `hits`, shape (replications, k)."""
+    """Return the number of independent intervals with the same precision as `hits`, shape (replications, k)."""
     replications, k = hits.shape
     if k == 1:
         return int(replications)

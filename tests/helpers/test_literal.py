@@ -39,7 +39,7 @@ def random_target(d):
 
 
 class Replay:
-    """A particle that is told which event comes next and when, and checks that this was due."""
+    """A particle that replays a list of events and checks that each was due."""
 
     def __init__(self, target, augmentation, state, rate):
         view = target.view()

@@ -50,7 +50,7 @@ def test_energy_is_conserved(augmentation, d, state, rng):
 
 @pytest.mark.parametrize("d", [1, 2, 7])
 @augmentations
-def test_the_way_back_is_the_way(augmentation, d, state, rng):
+def test_the_motion_is_reversible(augmentation, d, state, rng):
     """Catches an irreversible wall: run, negate v, run back, and meet the same walls at the same times."""
     _, M, r = random_target(d)
     y, v, s = random_start(d, rng)

@@ -64,7 +64,7 @@ def test_z_test_false_alarms(rng: np.random.Generator, replicates: int, columns:
 
 @pytest.mark.parametrize("replicates", [6, 20, 500])
 def test_z_test_power(rng: np.random.Generator, replicates: int) -> None:
-    """Catches a stated detectable bias that is too small, or so large that it says nothing."""
+    """Catches a stated detectable bias that is too small, or so large that it is useless."""
     score = z_test(np.zeros(1), 0.0, 1.0, degrees_of_freedom=replicates - 1.0, alpha=ALPHA).detectable
     bias = score / math.sqrt(replicates)
 
@@ -220,7 +220,7 @@ def test_chi_square_edges() -> None:
 
 
 def test_chi_square_states_how_inexact_it_is() -> None:
-    """Catches a docstring that promises more than a chi-square of small cells keeps (two cells, exact binomials)."""
+    """Catches a docstring with too low false-alarm rates of small cells (two cells, exact binomials)."""
     n, factor = 10_000_000, {5: 70, 10: 20, 50: 5, 200: 2}
     for expected, stated in factor.items():
         p = expected / n

@@ -690,7 +690,7 @@ BUGS = (
         ),
         (
             engine("potential::test_jumps_are_differences_of_energy", "random-3-3"),
-            engine("potential::test_a_jump_that_is_rounding_is_none"),
+            engine("potential::test_a_jump_that_is_rounding_is_zero"),
         ),
     ),
     Bug(

@@ -104,7 +104,7 @@ def test_draws_have_finite_density_and_can_be_started_from(name, sampler):
 
 
 @pytest.mark.parametrize(("name", "sampler"), PAIRS)
-def test_results_are_the_same_bytes_however_they_are_run(name, sampler):
+def test_results_are_the_same_bytes_for_any_way_to_run(name, sampler):
     """Catches state that is lost between calls, shared between chains, or left out of a copy."""
     options = {"chains": 2, "warmup": 20, "seed": 5, "progress": False}
     whole = bouncy.sample(target(name), sampler, draws=60, threads=2, **options)

@@ -38,7 +38,7 @@ def degrees(run: bouncy.Run) -> int:
     return int(run.diagnostics["batches"]) - 1
 
 
-def test_log_density_however_given() -> None:
+def test_log_density_from_covariance_and_precision() -> None:
     """Would catch an inverse, a storage or a reshape that changes the density."""
     x = np.random.default_rng(base_seed()).standard_normal((2, 4, 3))
     exact = multivariate_normal(MEAN, COV).logpdf(x) - multivariate_normal(MEAN, COV).logpdf(MEAN)

@@ -63,7 +63,7 @@ def test_dense_and_sparse_agree(build):
 
 
 @every_potential
-def test_outside_is_never(build):
+def test_energy_is_infinite_outside(build):
     """Catches an outermost end that is finite and yet no wall."""
     potential = build()
     cells = potential.cells
@@ -158,7 +158,7 @@ def test_groups_are_joined_in_order():
     np.testing.assert_array_equal(joined.locate(np.array([-1.0, 0.0, 0.5])), [0, 3, 4])
 
 
-def test_a_jump_that_is_rounding_is_none():
+def test_a_jump_that_is_rounding_is_zero():
     """Catches a continuous potential whose particle pays for 1e-17 at each kink and may even be turned back."""
     edge = 0.1 + 0.2
     cells = Cells.alike(1, [-np.inf, edge, np.inf], constant=[0.0, edge * 0.7 - edge * 0.4], tilt=[0.7, 0.4])
