@@ -208,7 +208,7 @@ def draw_path(path_axes: Axes, signs_axes: Axes, model: bouncy.MRF) -> None:
 
 
 def draw_results(marginals_axes: Axes, errors_axes: Axes, exact: bouncy.Exact, runs: list[bouncy.Run]) -> None:
-    """Draw estimates over exact values and, below, what they are off by."""
+    """Draw estimates over exact values and, below, their errors."""
     from bouncy.plots import plot_errors, plot_marginals
 
     for run, markersize, shift in zip(runs, (4.0, 7.0), (-0.001, 0.001), strict=True):

@@ -1,4 +1,4 @@
-"""Which of 64 terms explain the progression of diabetes? Spike and slab, and the lasso, with nothing to tune.
+"""Which of 64 terms explain the progression of diabetes? Spike and slab, and the lasso, without tuning.
 
 The data of Efron, Hastie, Johnstone & Tibshirani (2004): 442 patients, ten variables, of which all products and squares
 are taken too. Noise, slab, inclusion probability and penalty are unknown and updated between stretches of the path.
@@ -66,7 +66,7 @@ def lasso(X: np.ndarray, y: np.ndarray, names: list[str]) -> bouncy.Within[Any]:
 
 
 def report(name: str, run: Any) -> None:
-    """Print hyperparameters, how well chains agree, and how long it took."""
+    """Print hyperparameters, diagnostics, and the time taken."""
     print(f"\n{name}")
     for key, values in run.parameters.items():
         low, middle, high = np.quantile(values, [0.05, 0.5, 0.95])
@@ -149,7 +149,7 @@ def draw_intervals(ax: Any, spike: Any, penalised: Any, order: np.ndarray) -> No
 
 
 def draw_posterior(ax: Any, spike: Any, penalised: Any, j: int, name: str, *, first: bool, last: bool) -> None:
-    """Draw both densities of a coefficient; the bar at zero is as high, on a scale from 0 to 1, as zero is probable."""
+    """Draw both densities of a coefficient, and a bar at zero whose height is the probability of zero."""
     values, other = spike.draws[..., j].ravel(), penalised.draws[..., j].ravel()
     edges = np.linspace(-0.35, 0.45, 81)
     width = edges[1] - edges[0]
@@ -172,7 +172,7 @@ def draw_posterior(ax: Any, spike: Any, penalised: Any, j: int, name: str, *, fi
 
 
 def main(small: bool = False, out: str | Path = "diabetes.png") -> tuple[Any, Any]:
-    """Sample both posteriors, print what was found and draw it; `small` is for a look, or a test.
+    """Sample both posteriors, print and draw the results; `small` is a short version for tests.
 
     Returns the runs of spike and slab and of the lasso.
     """

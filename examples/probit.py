@@ -1,8 +1,8 @@
-"""Who says yes? Probit regression: 500 latent numbers and 9 coefficients as one Gaussian, cut by 500 answers.
+"""Probit regression: 500 latent numbers and 9 coefficients as one Gaussian, truncated by 500 answers.
 
-Behind each answer is a number z_i = x_i.beta + N(0, 1), and the answer is yes where z_i > 0. With beta ~ N(0, 2^2 I),
-(z, beta) is a Gaussian of 509 dimensions, and to know the answers is to cut it: z_i > 0 or z_i < 0. So the posterior is
-a `bouncy.TruncatedGaussian`, and coefficients come out of a run like any other variable, with error bars and quantiles.
+Each answer has a latent number z_i = x_i.beta + N(0, 1), and is yes if z_i > 0. With beta ~ N(0, 2^2 I), (z, beta) is a
+Gaussian of 509 dimensions, which the answers truncate to z_i > 0 or z_i < 0. So the posterior is a
+`bouncy.TruncatedGaussian`, and the coefficients are variables of the run, with error bars and quantiles.
 
 Two samplers of this package are compared with the Gibbs sampler of Albert & Chib (1993), which draws z given beta and
 beta given z.
@@ -63,7 +63,7 @@ def gibbs(X: np.ndarray, answer: np.ndarray, sweeps: int, seed: int) -> np.ndarr
     to_mean, root = V @ X.T, np.linalg.cholesky(V)
     beta, draws = np.zeros(p), np.empty((sweeps, p))
     for k in range(sweeps):
-        towards = answer * (X @ beta)  # mean of |z|, a normal cut at zero, by inverting its distribution function
+        towards = answer * (X @ beta)  # mean of |z|, a normal truncated at zero, by inverting its distribution function
         z = answer * (towards - ndtri(generator.random(n) * ndtr(towards)))
         beta = to_mean @ z + root @ generator.standard_normal(p)
         draws[k] = beta
@@ -71,7 +71,7 @@ def gibbs(X: np.ndarray, answer: np.ndarray, sweeps: int, seed: int) -> np.ndarr
 
 
 class Coefficients(NamedTuple):
-    """What a sampler found out about the coefficients, each array (p,), and the CPU seconds that it took."""
+    """Estimates of the coefficients by one sampler, each array (p,), and its CPU seconds."""
 
     sampler: str
     mean: np.ndarray

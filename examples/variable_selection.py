@@ -13,7 +13,7 @@ EFFECTS = {"x017": 1.0, "x101": -0.8, "x103": 0.7, "x250": 0.5}
 
 
 def make_data(n: int = 150, p: int = 300, seed: int = 7) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Return variables of which neighbours are much alike, a response that four of them explain, and their names."""
+    """Return variables with correlated neighbours, a response that four of them explain, and their names."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p))
     for j in range(1, p):

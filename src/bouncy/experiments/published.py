@@ -147,7 +147,7 @@ class Published(ABC):
 
     def has_recorded(self) -> bool:
         """Return whether there is anything to average since `forget`."""
-        return self.record.sums[WEIGHT] + self._unrecorded() > 0.0
+        return bool(self.record.sums[WEIGHT] + self._unrecorded() > 0.0)
 
     def moments(self) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
         """Return the means and pair means since `forget`, by the name of the estimator."""
