@@ -30,15 +30,15 @@ def in_process_pool(workers: int | None) -> Iterator[Executor]:
     yield InProcess()
 
 
-def made_up_measurement(contender, target, seed, *, seconds, warmup, travel_time, pairs) -> Measurement:
+def made_up_measurement(contender, target, seed, settings) -> Measurement:
     """Return moments that are wrong by an amount that differs from run to run, in the requested CPU time."""
     noise = np.random.default_rng(seed)
     d = target.d
     moments = {
-        name: (noise.normal(0.0, 0.1, d), noise.normal(0.0, 0.1, (d, d)) if pairs else None)
+        name: (noise.normal(0.0, 0.1, d), noise.normal(0.0, 0.1, (d, d)) if settings.pairs else None)
         for name in contender.estimators
     }
-    return Measurement(moments, seconds, 1000, 500)
+    return Measurement(moments, settings.seconds, 1000, 500)
 
 
 def make_up_measurements(monkeypatch) -> None:

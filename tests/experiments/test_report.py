@@ -9,10 +9,11 @@ import pytest
 
 from bouncy.experiments.claims import Word, judge
 from bouncy.experiments.page import Badge, Bullets, Heading, Paragraph, Picture, Strong, Table, as_html, as_markdown
-from bouncy.experiments.report import PAPER_ADDRESS, compose, describe_errors, describe_views, write_report
+from bouncy.experiments.report import compose, describe_errors, describe_views, write_report
 from experiments.made_up import MACHINE, levels, make, make_views
 
 LEVEL = levels(bps_exponential=1, bps_gaussian=2, hmc=3)
+PAPER_ADDRESS = "https://arxiv.org/abs/1711.00922"
 VOID = {"meta", "img", "br", "link", "hr"}
 NASTY = '<script>alert("1 & 2")</script> | *x* `y` [z](http://example.org)'
 

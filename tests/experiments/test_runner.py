@@ -238,9 +238,9 @@ def test_first_contender_changes_from_run_to_run(monkeypatch):
     """Catches a contender that always runs first, or one that is left out when the order turns."""
     order = []
 
-    def fake(contender, *arguments, **options):
+    def fake(contender, *arguments):
         order.append(contender)
-        return made_up_measurement(contender, *arguments, **options)
+        return made_up_measurement(contender, *arguments)
 
     monkeypatch.setattr(runner, "run_contender", fake)
     first = []
@@ -265,7 +265,7 @@ def test_squared_errors():
 def test_errors_are_those_against_the_model_that_was_sampled(monkeypatch):
     """Catches moments that are compared with the truth of another model: the exact ones must have no error."""
 
-    def exactly(contender, target, seed, **options):
+    def exactly(contender, target, seed, settings):
         answer = bouncy.exact(target)
         return Measurement({name: (answer.mean, answer.pair_mean) for name in contender.estimators}, 0.01, 2, 1)
 
@@ -286,15 +286,8 @@ def test_estimates_are_those_of_the_model(contender, monkeypatch):
     run_on_a_clock_of_units(monkeypatch, 2e-6)
     target = bouncy.MRF.random(5, 0.3, 0.5, seed=base_seed())
     truth = bouncy.exact(target)
-    found = run_contender(
-        contender,
-        target,
-        np.random.SeedSequence(base_seed()),
-        seconds=0.1,
-        warmup=0.1,
-        travel_time=1.5,
-        pairs=True,
-    )
+    settings = replace(load("figure1", "tiny"), seconds=0.1, travel_time=1.5)
+    found = run_contender(contender, target, np.random.SeedSequence(base_seed()), settings)
     assert tuple(sorted(found.moments)) == tuple(sorted(contender.estimators))
     assert 0 < found.flips < found.hits
     for mean, pair_mean in found.moments.values():
@@ -408,7 +401,7 @@ def test_moments_of_the_shortest_run(monkeypatch, contender):
     monkeypatch.setattr(contenders.time, "process_time", lambda: next(ticks, 1.0))
     target = bouncy.MRF.random(5, 0.3, 0.5, seed=base_seed())
     seed = np.random.SeedSequence(base_seed())
-    found = run_contender(contender, target, seed, seconds=0.5, warmup=0.1, travel_time=6.5, pairs=True)
+    found = run_contender(contender, target, seed, load("figure1", "paper"))
     assert found.cpu_seconds == 1.0
     assert found.hits > 0
     for mean, pair_mean in found.moments.values():

@@ -11,6 +11,7 @@ import numpy as np
 
 from bouncy.experiments.ours import EndsEntry, Moments, OurEntry, our_sampler
 from bouncy.experiments.published import published
+from bouncy.experiments.settings import Settings
 from bouncy.samplers.hmc import HMC
 from bouncy.targets.mrf import MRF
 
@@ -72,30 +73,20 @@ class Measurement:
     flips: int
 
 
-def run_contender(
-    contender: Contender,
-    target: MRF,
-    seed: np.random.SeedSequence,
-    *,
-    seconds: float,
-    warmup: float,
-    travel_time: float,
-    pairs: bool,
-) -> Measurement:
-    """Run a contender on a model for some CPU seconds of this process, which should have one thread.
+def run_contender(contender: Contender, target: MRF, seed: np.random.SeedSequence, settings: Settings) -> Measurement:
+    """Run a contender on a model for the CPU seconds of the settings, in this process, which should have one thread.
 
-    The first part of them, a fraction `warmup`, is discarded. Compilation is not counted. The `travel_time` of HMC is
-    in units of pi.
+    The warm-up is a part of these seconds. Compilation is not counted.
     """
-    entry = enter(contender, target, seed, travel_time=travel_time, pairs=pairs)
+    entry = enter(contender, target, seed, travel_time=settings.travel_time, pairs=settings.pairs)
     entry.compile()
-    spent = _spend(entry, seconds, warmup)
+    spent = _spend(entry, settings.seconds, settings.warmup)
     hits, flips = entry.counts()
     return Measurement(entry.moments(), spent, hits, flips)
 
 
 def enter(contender: Contender, target: MRF, seed: np.random.SeedSequence, *, travel_time: float, pairs: bool) -> Entry:
-    """Return a new chain of a contender on a model."""
+    """Return a new chain of a contender on a model; the travel time of HMC is in units of pi."""
     if contender.edition == "published":
         return published(contender.sampler, target, travel_time=travel_time * pi, seed=seed, pairs=pairs)
     sampler = our_sampler(target, contender.sampler, travel_time)

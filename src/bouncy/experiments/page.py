@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -72,6 +72,38 @@ class Picture:
 Block = Heading | Paragraph | Bullets | Table | Picture
 
 
+# --- template ---------------------------------------------------------------------------------------------------------
+
+
+def fill_template(name: str, texts: Mapping[str, str], blocks: Mapping[str, Sequence[Block]]) -> list[Block]:
+    """Return the blocks of a template in this folder.
+
+    Empty lines separate headings (`#`), lists (`-`), paragraphs, which may end with an address (`<...>`), and places
+    for `blocks` (`$name`). `texts` replace `$name` within texts; an item of a list that becomes empty is left out.
+    """
+
+    def fill(text: str) -> str:
+        return Template(" ".join(text.split())).substitute(texts)
+
+    found: list[Block] = []
+    for part in _read(name).strip().split("\n\n"):
+        if part[0] == "$" and part[1:] in blocks:
+            found += blocks[part[1:]]
+        elif part[0] == "#":
+            signs, _, text = part.partition(" ")
+            found.append(Heading(fill(text), len(signs)))
+        elif part[0] == "-":
+            found.append(Bullets([text for item in re.split("^- ", part, flags=re.MULTILINE) if (text := fill(item))]))
+        else:
+            text, _, address = fill(part).partition(" <")
+            found.append(Paragraph(text, address.removesuffix(">")))
+    return found
+
+
+def _read(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
 # --- Markdown ---------------------------------------------------------------------------------------------------------
 
 
@@ -119,8 +151,7 @@ def as_html(blocks: Sequence[Block], directory: Path) -> str:
     """Return the page as one HTML file: style and pictures are inside. Pictures are read from `directory`."""
     title = next((block.text for block in blocks if isinstance(block, Heading) and block.level == 1), "")
     body = "\n".join(_html(block, directory) for block in blocks)
-    template = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
-    return Template(template).substitute(title=html.escape(title), body=body)
+    return Template(_read("page.html")).substitute(title=html.escape(title), body=body)
 
 
 def _html(block: Block, directory: Path) -> str:

@@ -32,19 +32,19 @@ from bouncy.experiments.analysis import (
     show_ratio,
     summarise,
 )
-from bouncy.experiments.claims import HIGH, LOW, MIDDLE, Comparison, Verdict, Word, judge
+from bouncy.experiments.claims import HIGH, LOW, MIDDLE, Comparison, Verdict, judge
 from bouncy.experiments.figures import draw_errors, draw_views
 from bouncy.experiments.page import (
     Badge,
     Block,
     Bullets,
     Heading,
-    Paragraph,
     Picture,
     Strong,
     Table,
     as_html,
     as_markdown,
+    fill_template,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 
 Results = Mapping[str, tuple["Settings", "list[Row]"]]
 
-PAPER_ADDRESS = "https://arxiv.org/abs/1711.00922"
 _NAMES = {"figure1": "Figure 1", "figure2": "Figure 2"}
 
 
@@ -79,41 +78,42 @@ def write_report(directory: Path, results: Results, views: Views | None, machine
 
 
 def compose(results: Results, views: Views | None, machine: Mapping[str, str]) -> list[Block]:
-    """Return the contents of the report."""
+    """Return the contents of the report: those of the template report.md, filled in."""
     verdicts = judge(results)
-    figures = join(_NAMES[figure].lower() for figure in results)
-    blocks: list[Block] = [
-        Heading("The experiments of the Binary Bouncy Particle Sampler, run again", 1),
-        Paragraph(f"A rerun of {figures} of A. Pakman, Binary Bouncy Particle Sampler (2017),", PAPER_ADDRESS),
-        Heading("What was run"),
-        *_describe_run(results, machine),
-        Heading("The claims of the paper"),
-        *_describe_claims(verdicts),
-    ]
-    for figure, (settings, rows) in results.items():
-        blocks += _describe_figure(figure, settings, rows)
-    if views is not None:
-        blocks += _describe_chains(views)
-    return [*blocks, Heading("How to read this"), Bullets(_list_caveats(results))]
+    sections = [block for figure, found in results.items() for block in _describe_figure(figure, *found)]
+    texts = {
+        "figures": join(_NAMES[figure].lower() for figure in results),
+        "level": f"{LEVEL:.0%}",
+        "resamples": str(RESAMPLES),
+        "fewest_runs": str(FEWEST_RUNS),
+        "low": _list(LOW),
+        "middle": _list(MIDDLE),
+        "high": _list(HIGH),
+        "figure2_caveat": _FIGURE2_CAVEAT if "figure2" in results else "",
+    }
+    blocks: dict[str, list[Block]] = {
+        "runs": [Bullets(_describe_runs(results, machine))],
+        "verdicts": [_tabulate_verdicts(verdicts)],
+        "ratios": [_tabulate_ratios(verdicts)],
+        "sections": sections if views is None else sections + _describe_chains(views),
+    }
+    return fill_template("report.md", texts, blocks)
+
+
+_FIGURE2_CAVEAT = (
+    "As published, BPS adds up s s' at every flip, O(d²), in figure 2 too, where E[s_i] alone would need O(d); HMC "
+    "does so once per trajectory."
+)
 
 
 # --- what was run -----------------------------------------------------------------------------------------------------
 
 
-def _describe_run(results: Results, machine: Mapping[str, str]) -> list[Block]:
+def _describe_runs(results: Results, machine: Mapping[str, str]) -> list[str]:
     seeds = sorted({row.seed for _, rows in results.values() for row in rows})
-    lines = [_describe_settings(figure, settings, rows) for figure, (settings, rows) in results.items()]
-    text = (
-        "Each run draws a new random model, log p(s) = -s.r - s'Ms/2 with M = (A + A')/2 and a zero diagonal, A_ij ~ "
-        "N(0, sigma_M²), r_i ~ N(0, sigma_r²), and gives it to every sampler for the same CPU time, by the process's "
-        "own clock, compilation excluded. There are two editions. As published: the paper's three samplers at their "
-        "published cost per event, O(d) per wall hit and O(d²) per recorded flip for BPS, O(d) per wall hit and O(d²) "
-        "per trajectory for HMC; BPS without refreshment. Ours: the samplers of this package with Gibbs and Metropolis "
-        "beside them, and further estimators."
-    )
     seed = f"Seed {join(map(str, seeds))}." if seeds else ""
-    origin = f"{seed} {_describe_machine(machine)}".strip()
-    return [Paragraph(text), Bullets([*lines, origin] if origin else lines)]
+    lines = [_describe_settings(figure, *found) for figure, found in results.items()]
+    return [line for line in (*lines, f"{seed} {_describe_machine(machine)}".strip()) if line]
 
 
 def _describe_settings(figure: str, settings: Settings, rows: Sequence[Row]) -> str:
@@ -137,49 +137,6 @@ def _describe_machine(machine: Mapping[str, str]) -> str:
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
-
-
-def _describe_claims(verdicts: Sequence[Verdict]) -> list[Block]:
-    text = (
-        "Each claim is judged by the paper's three samplers and estimators: whole paths for BPS, states at the ends of "
-        "trajectories for HMC. The ratio is the median error of the best rival divided by that of the sampler that "
-        "should be best; above 1 the claim holds. For the last claim it is that of Gaussian BPS divided by that of "
-        f"exponential BPS. In brackets, its {LEVEL:.0%} interval by a paired bootstrap over runs "
-        f"({RESAMPLES} resamples)."
-    )
-    cells = (
-        "A claim holds in a cell if the interval lies above 1 there, and fails if it lies below 1. Else the cell is "
-        f"undecided, as is any with fewer than {FEWEST_RUNS} runs. At d = 100 the paper says low and high sigma_M "
-        f"only. Here low means sigma_M = {_list(LOW)} and high means sigma_M = {_list(HIGH)}, a choice made for this "
-        f"report; sigma_M = {_list(MIDDLE)} is shown beside them, but these claims are not judged by it. The last "
-        "claim is judged by all cells. Intervals are for one cell at a time; they are not widened for the number of "
-        "cells. The verdicts mean:"
-    )
-    rules = [f"{word}: {rule}" for word, rule in _RULES.items()]
-    # The verdicts first, then what they mean, then the evidence.
-    return [
-        _tabulate_verdicts(verdicts),
-        Paragraph(text),
-        Paragraph(cells),
-        Bullets(rules),
-        _tabulate_ratios(verdicts),
-    ]
-
-
-_RULES: dict[Word, str] = {
-    "reproduces": "the claim holds in all its cells. The last claim: one augmentation is better in all cells of one d, "
-    "and the other in all cells of the other d.",
-    "reproduces in part": "it holds in some of its cells and fails in none; the others are undecided or not measured. "
-    "The last claim: so it is in the cells that are decided, at least one at each d; the others are undecided or not "
-    "measured.",
-    "mixed": "it holds in some of its cells and fails in others. The last claim: at one d all decided cells prefer the "
-    "same augmentation, while at the other d some prefer one and some the other.",
-    "does not reproduce": "it fails in at least one of its cells and holds in none. The last claim: all decided cells "
-    "of both d prefer the same augmentation, or at both d some prefer one and some the other.",
-    "undecided": "it was measured, but neither holds nor fails in any cell. The last claim: no cell is decided at one "
-    "d, or at both.",
-    "not measured": "none of its cells was run. The last claim: no cell of one d, or of both, was run.",
-}
 
 
 def _list(values: Sequence[float]) -> str:
@@ -401,50 +358,3 @@ def _name_decay(view: View) -> str:
 
 def _name_holding(view: View) -> str:
     return f"{np.mean(view.holding_times):.2g}" if len(view.holding_times) else "no flip"
-
-
-# --- how to read it ---------------------------------------------------------------------------------------------------
-
-
-def _list_caveats(results: Results) -> list[str]:
-    """Return the caveats of the figures that were run."""
-    return [text for figure, text in _CAVEATS if not figure or figure in results]
-
-
-# The figure of a caveat, empty for all, and the caveat.
-_CAVEATS = (
-    (
-        "",
-        "Equal CPU time compares programs as much as algorithms: a sampler that does less work per event makes more of "
-        "them. That is why there are two editions, and why the ranking of one need not be that of the other.",
-    ),
-    (
-        "figure2",
-        "As published, BPS adds up s s' at every flip, O(d²), in figure 2 too, where E[s_i] alone would need O(d); HMC "
-        "does so once per trajectory.",
-    ),
-    (
-        "",
-        "Our HMC runs two chains, each for the whole CPU time: one records the ends of its trajectories and nothing "
-        "else, the other whole paths and conditional means. Our BPS, Gibbs and Metropolis record whole paths and "
-        "conditional means in the same chain, which takes time from both. Pairs are recorded where they count.",
-    ),
-    ("", "The travel time of HMC is the paper's; it was not tuned."),
-    (
-        "",
-        "Conditional means average E[s_i | rest] in place of s_i. Any sampler can record them, the published ones too: "
-        "compare a pale bar with other pale bars.",
-    ),
-    (
-        "",
-        "Without refreshment Gaussian BPS is not ergodic on a flat target: without couplings and fields it flips the "
-        "sites in a fixed cyclic order and visits 2d of the 2^d states for ever, each followed half a cycle later by "
-        "its opposite. Such antithetic cycles cancel in E[s_i], so where couplings and fields are weak the error of "
-        "the means can look small although most states are never seen: it is no sign of good mixing.",
-    ),
-    (
-        "",
-        "Medians over runs mix the luck of a chain with the difficulty of its random model. Ratios are compared run by "
-        "run, on the same models.",
-    ),
-)

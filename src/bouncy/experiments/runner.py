@@ -82,7 +82,7 @@ def prepare(contender: Contender, settings: Settings) -> None:
     task = Task(settings.sigma_M[0], settings.sigma_r[0], 0)
     target, seeds = draw_model(task, settings, 0)
     _true_moments(target, settings.pairs)
-    _run(contender, target, seeds[0], replace(settings, seconds=_SHORTEST))
+    run_contender(contender, target, seeds[0], replace(settings, seconds=_SHORTEST))
 
 
 def run_task(task: Task, settings: Settings, seed: int) -> list[Row]:
@@ -95,7 +95,7 @@ def run_task(task: Task, settings: Settings, seed: int) -> list[Row]:
     first = task.run % len(CONTENDERS)
     rows = []
     for k in [*range(first, len(CONTENDERS)), *range(first)]:
-        found = _run(CONTENDERS[k], target, seeds[k], settings)
+        found = run_contender(CONTENDERS[k], target, seeds[k], settings)
         rows += _judge(CONTENDERS[k], found, truth, task, settings, seed)
     return sort_rows(rows)
 
@@ -123,18 +123,6 @@ def _true_moments(target: MRF, pairs: bool) -> Moments:
         return np.zeros(target.d), None
     answer = exact(target)
     return answer.mean, answer.pair_mean if pairs else None
-
-
-def _run(contender: Contender, target: MRF, seed: np.random.SeedSequence, settings: Settings) -> Measurement:
-    return run_contender(
-        contender,
-        target,
-        seed,
-        seconds=settings.seconds,
-        warmup=settings.warmup,
-        travel_time=settings.travel_time,
-        pairs=settings.pairs,
-    )
 
 
 def _judge(
