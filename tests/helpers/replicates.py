@@ -20,7 +20,7 @@ from bouncy._validation import as_seed_sequence, check_count, check_nonnegative,
 from bouncy.clocks.contract import Clock, position, restart
 from bouncy.enumeration import exact, states
 from bouncy.recorders.pairs import AllPairs, EdgePairs, NoPairs, Pairs, all_pairs, edge_pairs, no_pairs
-from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN, SINCE_DRAW, close_batch, new_recorder
+from bouncy.recorders.recorder import new_recorder
 from bouncy.samplers.contract import SpinSampler
 from bouncy.targets.contract import Target, init, raise_failure
 from bouncy.tolls.budget import new_budget
@@ -28,9 +28,6 @@ from bouncy.tolls.contract import renew
 from bouncy.workers.kernel import advance
 
 PairSet = Literal["none", "edges", "all"]
-
-# Few batches, so that a handful of sweeps closes batches, merges them and leaves one open.
-_SLOTS = 4
 
 
 class Replicates(NamedTuple):
@@ -108,7 +105,7 @@ def _replicate(
         running,
         toll,
         view,
-        new_recorder(d, _SLOTS, 1, recorded_pairs),
+        new_recorder(d, recorded_pairs),
         np.empty(d, np.int8),
         np.zeros(1, np.int64),
         np.empty(capacity),
@@ -155,14 +152,14 @@ def _pairs(target: Target, which: PairSet) -> tuple[Pairs, int]:
     if which == "none":
         return no_pairs(), 0
     if which == "all":
-        return all_pairs(target.d, _SLOTS), target.d**2
+        return all_pairs(target.d), target.d**2
     pattern = target.edges()
     if which != "edges" or pattern is None:
         raise ValueError(
             f"pairs is {which!r} for {target!r}; expected 'none', 'all' or, for a target with edges, 'edges'"
         )
-    recorder = edge_pairs(pattern, _SLOTS)
-    return recorder, recorder.path.shape[1]
+    recorder = edge_pairs(pattern)
+    return recorder, recorder.open_path.size
 
 
 def _allocate(n: int, d: int, n_pairs: int) -> Replicates:
@@ -183,7 +180,6 @@ def _allocate(n: int, d: int, n_pairs: int) -> Replicates:
 @kernel
 def _run(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps, starts, out):
     """Run all replicates one after the other. Everything but the times and `starts` is changed in place."""
-    tally = recorder.tally
     for k in range(starts.shape[0]):
         for i in range(s.size):
             s[i] = starts[k, i]
@@ -191,51 +187,61 @@ def _run(clock, toll, target, recorder, s, flips_since_resync, times, sites, swe
         flips_since_resync[0] = 0
         restart(clock)
         renew(toll)
-        tally[LENGTH] = 1
-        tally[CLOSED] = 0
-        tally[SINCE_DRAW] = 0
         position(clock, 0.0, out.start_z[k], out.start_w[k])
         if advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps):
             break
         # The loop has moved the origin of time to the end of the last sweep.
         position(clock, 0.0, out.z[k], out.w[k])
-        if tally[OPEN] > 0:
-            close_batch(recorder, s)
-        _read(recorder, tally[CLOSED], n_sweeps, n_sweeps * sweep_time, s, out, k)
+        read_open_batch(recorder, n_sweeps, n_sweeps * sweep_time, s, out, k)
 
 
 @helper
-def _read(recorder, n_batches, n_sweeps, duration, s, out, k):
-    """Write the averages of the recorder and s into row k of `out`."""
-    _sum_batches(recorder.path, n_batches, 1.0 / duration, out.path[k])
-    _sum_batches(recorder.mean, n_batches, 1.0 / n_sweeps, out.mean[k])
-    _sum_batches(recorder.events, n_batches, 1.0, out.events[k])
-    _read_pairs(recorder.pairs, n_batches, n_sweeps, duration, out.pair_path[k], out.pair_mean[k])
+def read_open_batch(recorder, n_sweeps, duration, s, out, k):
+    """Write the averages over the open batch and s into row k of `out`, and begin a new batch."""
+    t = recorder.elapsed[0]
+    recorder.elapsed[0] = 0.0
     for i in range(s.size):
+        recorder.open_path[i] += s[i] * t
+        out.path[k, i] = recorder.open_path[i] / duration
+        out.mean[k, i] = recorder.open_mean[i] / n_sweeps
+        recorder.open_mean[i] = 0.0
         out.s[k, i] = s[i]
-
-
-@helper
-def _sum_batches(batches, n, scale, out):
-    for j in range(out.size):
-        total = 0.0
-        for b in range(n):
-            total += batches[b, j]
-        out[j] = total * scale
+    _read_pairs(recorder.pairs, recorder.open_path, s, t, n_sweeps, duration, out.pair_path[k], out.pair_mean[k])
+    for i in range(s.size):
+        recorder.open_path[i] = 0.0
+    for j in range(4):
+        out.events[k, j] = recorder.open_events[j]
+        recorder.open_events[j] = 0.0
 
 
 @generic
-def _read_pairs(pairs, n_batches, n_sweeps, duration, path, mean):
-    """Write the pair averages of the closed batches into `path` and `mean`."""
+def _read_pairs(pairs, integral, s, t, n_sweeps, duration, path, mean):
+    """Write the averages of pairs over the open batch, and begin a new one; `integral`, (d,), is that of s."""
 
 
 @implements(_read_pairs, NoPairs)
-def _read_no_pairs(pairs, n_batches, n_sweeps, duration, path, mean):
+def _read_no_pairs(pairs, integral, s, t, n_sweeps, duration, path, mean):
     pass
 
 
 @implements(_read_pairs, EdgePairs)
+def _read_edge_pairs(pairs, integral, s, t, n_sweeps, duration, path, mean):
+    for e in range(path.size):
+        path[e] = (pairs.open_path[e] + s[pairs.ends[0, e]] * s[pairs.ends[1, e]] * t) / duration
+        mean[e] = pairs.open_mean[e] / n_sweeps
+        pairs.open_path[e] = 0.0
+        pairs.open_mean[e] = 0.0
+
+
 @implements(_read_pairs, AllPairs)
-def _read_some_pairs(pairs, n_batches, n_sweeps, duration, path, mean):
-    _sum_batches(pairs.path, n_batches, 1.0 / duration, path)
-    _sum_batches(pairs.mean, n_batches, 1.0 / n_sweeps, mean)
+def _read_all_pairs(pairs, integral, s, t, n_sweeps, duration, path, mean):
+    d = s.size
+    for i in range(d):
+        for j in range(d):
+            ends = s[i] * integral[j] + s[j] * integral[i]
+            path[i * d + j] = 0.5 * (pairs.open_path[i, j] + pairs.open_path[j, i] + ends) / duration
+            mean[i * d + j] = 0.5 * (pairs.open_mean[i, j] + pairs.open_mean[j, i]) / n_sweeps
+    for i in range(d):
+        for j in range(d):
+            pairs.open_path[i, j] = 0.0
+            pairs.open_mean[i, j] = 0.0

@@ -18,15 +18,11 @@ from bouncy.piecewise.flight import BUDGET, WINDOW, new_flight
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import Cells, Potential, new_view
 from bouncy.piecewise.products import all_products
-from bouncy.piecewise.recorder import close_batch, new_path_recorder
-from bouncy.recorders.recorder import CLOSED, LENGTH, OPEN
+from bouncy.piecewise.recorder import new_path_recorder
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.contract import renew
 
 Array = NDArray[np.float64]
-
-# Few batches, so that a handful of sweeps closes batches, merges them and leaves one open.
-_SLOTS = 4
 
 
 class Flights(NamedTuple):
@@ -59,7 +55,7 @@ def fly(
     rows = locate(cells, starts)
     flight = new_flight(starts[0], np.zeros(d), rows[0], refreshment_rate, path_state, new_budget(toll_state))
     size = cells.lower.size
-    recorder = new_path_recorder(d, size, _SLOTS, 1, np.zeros(d), np.zeros(d), all_products(d, _SLOTS))
+    recorder = new_path_recorder(d, size, np.zeros(d), np.zeros(d), all_products(d))
     out = Flights(
         mean=np.empty((n, d)),
         square=np.empty((n, d)),
@@ -86,7 +82,6 @@ def locate(cells: Cells, y: Array) -> NDArray[np.int64]:
 @kernel
 def _run(flight, view, recorder, starts, rows, sweep_time, n_sweeps, out):
     """Run all flights one after the other. Everything but the view, the times and the starts is changed in place."""
-    tally = recorder.tally
     for k in range(starts.shape[0]):
         for i in range(starts.shape[1]):
             flight.y[i] = starts[k, i]
@@ -95,23 +90,19 @@ def _run(flight, view, recorder, starts, rows, sweep_time, n_sweeps, out):
         renew(flight.toll)
         flight.leg[BUDGET] = np.nan
         flight.leg[WINDOW] = 1.0
-        tally[LENGTH] = 1
-        tally[CLOSED] = 0
         prepare(flight, view)
         advance(flight, view, recorder, sweep_time, n_sweeps)
-        if tally[OPEN] > 0:
-            close_batch(recorder)
-        _read(flight, recorder, tally[CLOSED], 1.0 / (n_sweeps * sweep_time), out, k)
+        _read(flight, recorder, 1.0 / (n_sweeps * sweep_time), out, k)
 
 
 @helper
-def _read(flight, recorder, n_batches, scale, out, k):
-    """Write the averages of the recorder and the state of the particle into row k of `out`."""
-    _sum_batches(recorder.mean, n_batches, scale, out.mean[k])
-    _sum_batches(recorder.square, n_batches, scale, out.square[k])
-    _sum_batches(recorder.products.closed, n_batches, scale, out.product[k])
-    _sum_batches(recorder.cell, n_batches, scale, out.cell[k])
-    _sum_batches(recorder.events, n_batches, 1.0, out.events[k])
+def _read(flight, recorder, scale, out, k):
+    """Write the averages over the open batch and the state of the particle into row k of `out`; begin a new batch."""
+    _take(recorder.open_mean, scale, out.mean[k])
+    _take(recorder.open_square, scale, out.square[k])
+    _take(recorder.products.open.reshape(out.product.shape[1]), scale, out.product[k])
+    _take(recorder.open_cell, scale, out.cell[k])
+    _take(recorder.open_events, 1.0, out.events[k])
     for i in range(flight.y.size):
         out.y[k, i] = flight.y[i]
         out.row[k, i] = flight.row[i]
@@ -119,9 +110,7 @@ def _read(flight, recorder, n_batches, scale, out, k):
 
 
 @helper
-def _sum_batches(batches, n, scale, out):
+def _take(sums, scale, out):
     for j in range(out.size):
-        total = 0.0
-        for b in range(n):
-            total += batches[b, j]
-        out[j] = total * scale
+        out[j] = sums[j] * scale
+        sums[j] = 0.0

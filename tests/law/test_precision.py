@@ -8,11 +8,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from bouncy.results.precision import look
 from scipy.special import chdtri
 
 import bouncy
 from bouncy.results.batches import student_quantile
-from bouncy.results.precision import look
 from bouncy.run.goal import Goal
 from conftest import base_seed
 from helpers.statistics import coverage_test

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from bouncy.run.particle import ParticleChain
 from scipy.integrate import quad
 from scipy.special import ellipe
 from scipy.stats import multivariate_normal
@@ -17,7 +18,6 @@ from bouncy.piecewise import BPS
 from bouncy.piecewise.products import all_products
 from bouncy.piecewise.targets.gaussian import Gaussian, mean_root
 from bouncy.recorders.recorder import LENGTH
-from bouncy.run.particle import ParticleChain
 from bouncy.samplers.contract import NotErgodicWarning
 from conftest import base_seed
 from helpers.statistics import z_test

@@ -7,10 +7,10 @@ import sys
 
 import numpy as np
 import pytest
-
-import bouncy
 from bouncy.results._packing import pack
 from bouncy.results._unpacking import _sampler
+
+import bouncy
 from bouncy.results.describe import described_sampler
 from bouncy.samplers import registry
 from results.saved_runs import TARGETS, everything, run_of

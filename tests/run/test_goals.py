@@ -6,12 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
+from bouncy.results.modes import modes_of
+from bouncy.run.tracked import Tracked
 
 import bouncy
-from bouncy.results.modes import modes_of
 from bouncy.results.run import DisagreementWarning
 from bouncy.run.goal import Goal, Verdict
-from bouncy.run.tracked import Tracked
 from conftest import base_seed
 from helpers.statistics import z_test
 

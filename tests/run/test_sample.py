@@ -68,8 +68,9 @@ def test_chains_differ(target):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_chain_state_can_be_restored(target, sampler):
     """Catches a part of the state that is left out of a copy: a restored chain must go on with the same bytes."""
-    from bouncy.recorders.pairs import all_pairs
     from bouncy.run.chain import Chain
+
+    from bouncy.recorders.pairs import all_pairs
     from bouncy.samplers import as_sampler
 
     pairs = all_pairs(target.d, 8)
@@ -93,10 +94,11 @@ def test_seed_of_a_run_without_one_repeats_it(target):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_path_averages_equal_those_of_the_event_list(sampler):
     """Catches holding times that do not sum to the run's time: the averages are recomputed from hits one by one."""
+    from bouncy.run.chain import Chain
+
     from bouncy.clocks.contract import fill, shift
     from bouncy.recorders.pairs import all_pairs
     from bouncy.results import moments
-    from bouncy.run.chain import Chain
     from bouncy.samplers import as_sampler
     from bouncy.targets.contract import flip_cost, on_flip
     from bouncy.tolls.contract import pay

@@ -5,8 +5,8 @@ from math import exp
 
 import numpy as np
 import pytest
-
 from bouncy.run.walker import Walker
+
 from bouncy.samplers import as_sampler
 from bouncy.targets.contract import TargetError
 from bouncy.targets.custom import Custom

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from bouncy.run.chain import Chain
+from bouncy.run.kernel import advance, settle
 from numba import njit, objmode
 
 import bouncy
 from bouncy.recorders.pairs import no_pairs
-from bouncy.run.chain import Chain
-from bouncy.run.kernel import advance, settle
 from bouncy.samplers import names
 from bouncy.targets.contract import conditional_means
 from bouncy.testing import check_target

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bouncy.targets.contract import Target
 
 # Packages that write a run, by the suffix of its file.
-_NEEDED = {".nc": ("xarray", "h5netcdf", "h5py"), ".zarr": ("xarray", "zarr")}
+_NEEDED = {".npz": (), ".nc": ("xarray", "h5netcdf", "h5py"), ".zarr": ("xarray", "zarr")}
 _COMMAND = "command.json"
 _STATES = "state-*"
 _MODELS = ("model.npz", "model.json")
@@ -33,12 +33,9 @@ _MODELS = ("model.npz", "model.json")
 def load_run(path: str) -> Run:
     """Read a run from a file, or from the directory of a checkpoint."""
     import bouncy
-    from bouncy.results.saving import is_checkpoint
 
-    if not is_checkpoint(path):
-        return bouncy.Run.load(path)
-    run = bouncy.Run.load(path, load_kept_model(path))
-    if not run.log_prob.shape[1]:
+    run = bouncy.Run.load(path)
+    if not run.draws_per_chain:
         raise click.ClickException(f"{path}: nothing is recorded yet, the run is in its warm-up")
     return run
 
@@ -164,7 +161,7 @@ def begin_checkpoint(
 
 def _clear(folder: Path) -> None:
     """Remove a checkpoint, unless a run is writing to it, and nothing else."""
-    from bouncy.run.checkpoint import Checkpoint
+    from bouncy.storage.checkpoint import Checkpoint
 
     Checkpoint(folder, every=1.0, new=True).close()  # raises if another process has it open
     for pattern in (_STATES, "*.rows", "lock", _COMMAND, *_MODELS):

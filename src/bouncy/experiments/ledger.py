@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import bouncy
-from bouncy._writing import written
 from bouncy.experiments.contenders import CONTENDERS
 from bouncy.experiments.settings import Settings, ViewSettings
 from bouncy.run.pool import available_cores
+from bouncy.storage.atomic import atomic_file
 
 
 class Row(NamedTuple):
@@ -238,5 +238,5 @@ def _processor() -> str:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Replace a file in one step: after a crash it has the old content or the new one."""
-    with written(str(path), overwrite=True) as file:
+    with atomic_file(str(path), overwrite=True) as file:
         file.write(content)

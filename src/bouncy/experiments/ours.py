@@ -63,14 +63,14 @@ class OurEntry:
         return self.worker.sweeps > self.worker.begun
 
     def moments(self) -> dict[str, Moments]:
-        sums, weights = self._sums(), {"path": self.worker.sweep_time, "mean": 1.0}
-        found = {name: sums.mean(lambda batch, name=name: batch[name], weight) for name, weight in weights.items()}
-        pairs: dict[str, Array | None] = {"path": None, "mean": None}
-        if self._pairs:
-            for name, weight in weights.items():
-                values = sums.mean(lambda batch, name=name: batch[f"pair_{name}"], weight)
-                pairs[name] = np.asarray(as_matrix(values, {}, 1.0))
-        return {"path": (found["path"], pairs["path"]), "conditional": (found["mean"], pairs["mean"])}
+        sums = self._sums()
+
+        def moments(name: str, weight: float) -> Moments:
+            mean = sums.mean(lambda batch: batch[name], weight)
+            pairs = sums.mean(lambda batch: batch[f"pair_{name}"], weight) if self._pairs else None
+            return mean, None if pairs is None else np.asarray(as_matrix(pairs, {}, 1.0))
+
+        return {"path": moments("path", self.worker.sweep_time), "conditional": moments("mean", 1.0)}
 
     def counts(self) -> tuple[int, int]:
         totals = self._sums().totals("events")

@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import as_seed_sequence, check_nonnegative, check_spins
 from bouncy.clocks.contract import fill, position
-from bouncy.recorders.pairs import no_pairs
-from bouncy.run.chain import Chain
 from bouncy.samplers import as_sampler
 from bouncy.samplers.contract import Sampler, SpinSampler
 from bouncy.targets.contract import Target, flip_cost, on_flip
 from bouncy.tolls.contract import pay
+from bouncy.workers.contract import Plan
+from bouncy.workers.spins import SpinWorker
 
 Array = NDArray[np.float64]
 
@@ -104,8 +104,7 @@ def trace(
         raise ValueError(f"sampler is {chosen.name!r}, which has no particle that moves on straight lines; use BPS")
     duration = check_nonnegative("duration", duration)
     start = None if initial is None else check_spins(initial, target.d, "initial").reshape(target.d)
-    chain = Chain(target, chosen, as_seed_sequence(seed).spawn(1)[0], start, slots=2, thin=1, pairs=no_pairs())
-    tracer = _Tracer(chain)
+    tracer = _Tracer(SpinWorker(target, chosen, Plan(), as_seed_sequence(seed).spawn(1)[0], start))
     # Sums of 64-bit integers are meant to wrap around, of which NumPy warns in interpreted code.
     with np.errstate(over="ignore"):
         while tracer.time < duration:
@@ -115,9 +114,9 @@ def trace(
 
 
 class _Tracer:
-    """Steps a chain from corner to corner: the loop of `bouncy.run.kernel` with a position at each event."""
+    """Steps a chain from corner to corner: the loop of `bouncy.workers.kernel` with a position at each event."""
 
-    def __init__(self, chain: Chain) -> None:
+    def __init__(self, chain: SpinWorker) -> None:
         self.chain = chain
         self.clock = chain.clock
         self.purse = float(chain.toll.purse[0])

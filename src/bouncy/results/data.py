@@ -174,7 +174,7 @@ class Data:
     sweep_time: float
     rates: tuple[float | None, float | None]
     records: Records
-    open: list[Batch]
+    open: Sequence[Batch]
     totals: list[dict[str, NDArray[Any]]]
     constants: Mapping[str, NDArray[Any]]
     states: list[State]

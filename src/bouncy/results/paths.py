@@ -116,7 +116,9 @@ class PathRun(Run):
         if zero.size == 0:
             raise AttributeError(f"no variable of {self.target!r} has a probability of being zero; see `probability`")
         site = np.searchsorted(self._cells("first"), zero, side="right") - 1
-        return lambda batch: np.bincount(site, batch["cell"][zero], self.target.d)
+        member = np.zeros((self.target.d, zero.size))
+        member[site, np.arange(zero.size)] = 1.0
+        return lambda batch: np.asarray(member @ batch["cell"][zero])
 
     def _cells(self, name: str) -> NDArray[Any]:
         """Return what describes the cells of the target: `first`, (d + 1,), `slope` or `shift`, (cells,)."""

@@ -256,7 +256,7 @@ class Run(ABC):
             if not self.draws.shape[1]:
                 raise ValueError("the run has no draws to compute the function of; sample again with keep='draws'")
             tracked = Tracked(function, self.chains, self._data.setup.slots)
-            tracked.append(self.draws)
+            tracked.append(list(self.draws))
         sums = Sums.of_tracked(tracked, self._sums.factor)
         mean, error = (estimate(lambda batch: batch["f"], 1.0) for estimate in (sums.mean, sums.error))
         return (mean[0], error[0]) if mean.size == 1 else (mean, error)

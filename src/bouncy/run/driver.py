@@ -331,7 +331,8 @@ class Driver:
             checkpoint=None if place is None else Place(place.folder, place.every, place.generation),
             origin=origin(),
         )
-        return as_run(data)
+        run: Run = as_run(data)
+        return run
 
     # Checkpoints
 

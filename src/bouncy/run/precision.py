@@ -40,7 +40,7 @@ def look(run: Run, goal: Goal) -> Verdict:
     """
     assert goal.until_se is not None
     found = run.expect(goal.se_of)[1] if callable(goal.se_of) else getattr(run, f"{goal.se_of}_se")
-    errors = np.ravel(found.data if scipy.sparse.issparse(found) else found)
+    errors = np.ravel(found.data if isinstance(found, scipy.sparse.csr_array) else found)
     errors = errors[np.isfinite(errors)]
     sums = run._sums
     if sums.batches * sums.chains < ENOUGH_BATCHES or not errors.size:

@@ -248,10 +248,10 @@ def read_checkpoint(
         except _DAMAGE as error:
             problems[file] = error
             continue
-        for damaged, error in problems.items():
-            warnings.warn(f"{damaged}: {problem(error)}. {file.name} is used instead", CheckpointWarning, stacklevel=3)
+        for damaged, cause in problems.items():
+            warnings.warn(f"{damaged}: {problem(cause)}. {file.name} is used instead", CheckpointWarning, stacklevel=3)
         return run, file.name
-    named = "; ".join(f"{file.name}: {problem(error)}" for file, error in problems.items())
+    named = "; ".join(f"{file.name}: {problem(cause)}" for file, cause in problems.items())
     cause = [*problems.values()][-1]
     raise CheckpointError(folder, f"no generation of the checkpoint can be used ({named})") from cause
 

@@ -132,8 +132,8 @@ def _write_netcdf(tree: xarray.DataTree, path: str, overwrite: bool, packed: lis
         encoding.setdefault(f"/{group}", {})[name] = {"zlib": True, "complevel": 1, "shuffle": False}
     image = tree.to_netcdf(engine="h5netcdf", encoding=encoding)
     with atomic_file(path, overwrite) as file:
-        file.write(image)  # type: ignore[arg-type]
-        file.write(_TRAILER + hashlib.blake2b(image, digest_size=_DIGEST_BYTES).hexdigest().encode())  # type: ignore[arg-type]
+        file.write(image)
+        file.write(_TRAILER + hashlib.blake2b(image, digest_size=_DIGEST_BYTES).hexdigest().encode())
 
 
 def _check_netcdf(path: str) -> None:
@@ -233,4 +233,4 @@ def _files(folder: str) -> set[str]:
 
 def _file_digest(path: str) -> str:
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)).hexdigest()  # type: ignore[arg-type]
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)).hexdigest()

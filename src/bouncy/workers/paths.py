@@ -174,7 +174,7 @@ def _bins(workers: Sequence[PathWorker]) -> tuple[Array, Array]:
 
 def _mean_and_deviation(workers: Sequence[PathWorker]) -> tuple[Array, Array]:
     """Return mean and standard deviation of what was recorded, (d,) each; NaN where that is nothing."""
-    total = sum(worker._moments + _moments(worker.open_sums()[0]) for worker in workers)
+    total = np.sum([worker._moments + _moments(worker.open_sums()[0]) for worker in workers], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean, square = total[1:] / total[0]
         return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
