@@ -32,7 +32,7 @@ from helpers.statistics import z_test
 
 SEED = base_seed()
 DIMENSIONS = [1, 2, 3, 7, 64, 200]
-# The state of a clock whose number of bounces and refreshments so far a recorder reads.
+# State of a clock that holds its numbers of bounces and refreshments.
 BOUNCES, REFRESHMENTS = 0, 1
 
 
@@ -331,7 +331,7 @@ def test_hits_stay_before_the_stop(clock):
         assert hits.times.size == np.searchsorted(expected.times, stop, side="right")
 
 
-# --- for ever ---------------------------------------------------------------------------------------------------------
+# --- long runs --------------------------------------------------------------------------------------------------------
 
 
 def gaussian_hit_rate(d: int, z: NDArray[np.float64], w: NDArray[np.float64]) -> float:

@@ -60,6 +60,6 @@ def test_keys_in_one_bucket(spread, rng):
 
 
 def test_equal_keys_keep_their_order():
-    """Catches a sort that is not stable: sites with equal keys must be hit in an order that does not depend on luck."""
+    """Catches a sort that is not stable: sites with equal keys must be hit in a fixed order."""
     keys = np.tile([0.5, -0.5, 0.5, 1.0, -1.0], 20)
     np.testing.assert_array_equal(sorted_by(sort_order, keys), np.argsort(keys, kind="stable"))

@@ -1,4 +1,4 @@
-"""Layer L5: nominal 95 % intervals cover the truth as often as they say."""
+"""Layer L5: nominal 95 % intervals cover the truth in 95 % of runs."""
 
 import numpy as np
 import pytest

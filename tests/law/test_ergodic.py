@@ -2,7 +2,7 @@
 
 Between refreshments the Gaussian clock tries the sites in a fixed cyclic order, and a flip that costs nothing always
 passes, so targets with ties and near-ties are the ones on which a sampler may stay in a part of the states for ever.
-Each start is tested by itself: starts that are each other's mirror image would hide what is wrong with each. The
+Each start is tested by itself: the errors of starts that are mirror images would cancel. The
 false-alarm rate is 1e-6 per assertion, and `detect` is the error that an assertion sees with probability 0.999.
 """
 
@@ -121,8 +121,8 @@ def law_outcomes(problem: Problem, starts: NDArray[np.int8], s: NDArray[np.int8]
     yield z_test(start[:, i] * start[:, j] * final[:, i] * final[:, j], 0.0, detect=0.15, name=PAIR_LAGS)
 
 
-# What a variant of a sampler could do wrong shows on one problem of each kind; the others are for the long tests, as
-# are problems that are much like another one.
+# Errors of a variant of a sampler show on one problem of each kind; the others, and problems that are similar to
+# another one, are for the long tests.
 VARIANTS = ("hmc-exponential", "hmc-half-a-turn", "gibbs-random", "metropolis-random")
 ONE_OF_EACH_KIND = ("flat", "torus-3x3-1e-6", "ring-9")
 ALIKE = (
@@ -165,8 +165,8 @@ another_flat_one = pytest.param("torus-3x3-0", marks=pytest.mark.slow)
 def test_no_refreshment_is_seen(problem: str) -> None:
     """Negative control: the checks above must not pass a sampler that is known not to be ergodic.
 
-    Uniform starts stay uniform on a flat target: only the lags of pairs give them away, as each spin by itself is
-    turned about often enough.
+    Uniform starts stay uniform on a flat target: only the lags of pairs show the error, as each single spin flips often
+    enough.
     """
     with pytest.warns(NotErgodicWarning, match="without refreshment"):
         sampler = BPS("gaussian", refreshment=0.0)

@@ -1,4 +1,4 @@
-"""Layer L5: a run that stops when its standard errors are small has errors that are, and intervals that cover.
+"""Layer L5: a run that stops at a bound on its standard errors meets the bound, and its intervals cover the truth.
 
 A run that stops as soon as an estimate of its error happens to be small has error bars that are too small. These tests
 look at the errors themselves, of many runs, when each of them has stopped.
@@ -36,7 +36,7 @@ def _expectation(target, function):
 
 
 def _case(name):
-    """Return target, sampler, what the bound is on, the bound, and the truth."""
+    """Return target, sampler, the bounded quantity, the bound, and the truth."""
     random = {"easy": 0.1, "hard": 0.6}
     kind, _, what = name.partition("-")
     if kind in random:
@@ -144,7 +144,7 @@ def test_a_bound_needs_its_margin():
 
 
 def test_short_batches_are_not_trusted():
-    """Catches a stop while batches are shorter than the time in which the chain forgets."""
+    """Catches a stop while batches are shorter than the autocorrelation time."""
     slow = bouncy.MRF.ising((8, 8), coupling=0.42)
     run = bouncy.sample(slow, chains=4, draws=1000, warmup=200, keep="means", seed=base_seed())
     verdict = look(run, Goal(until_se=10.0))

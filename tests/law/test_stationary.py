@@ -123,7 +123,7 @@ def label(param: tuple[str, ...]) -> str:
 
 
 def is_long(rule: str, model: str, storage: str) -> bool:
-    """Say whether a case is much like another one, and left to the long tests."""
+    """Say whether a case is similar to another one, and left to the long tests."""
     if storage == "sparse" or rule.endswith("-random"):
         return model != "frustrated triangle"
     return model == "two sites" and rule not in BOTH_STORAGES
@@ -133,7 +133,7 @@ def in_time(case: tuple[str, str, str]) -> Any:
     return pytest.param(case, marks=[pytest.mark.slow] if is_long(*case) else [])
 
 
-# Storages are two targets and not two versions of a sampler: one of the samplers is enough for the second of them.
+# Dense and sparse storage are two targets: one sampler is enough for the second one.
 SMALL = [(r, m, s) for m in MODELS for r in RULES for s in ("dense", "sparse") if s == "dense" or r in BOTH_STORAGES]
 only_particles = pytest.mark.parametrize(
     "small", [in_time(case) for case in SMALL if case[0] in PARTICLES], indirect=True, ids=label
@@ -173,7 +173,7 @@ BILLIARDS = {
 }
 
 
-# Sites of a trajectory do not see each other, so that many of them are like few: those are left to the long tests.
+# Sites of a trajectory are independent, so that few are enough: many are left to the long tests.
 BILLIARD_CASES = [
     pytest.param((r, b), marks=[] if RULES[r].clock.family == "billiard" else [pytest.mark.slow])
     for b in BILLIARDS

@@ -26,7 +26,7 @@ INF = np.inf
 
 @dataclass(frozen=True)
 class Law:
-    """A potential and what is known about it.
+    """A potential and its exact law.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Law:
 
 
 def normal_law(d: int) -> Law:
-    """N(0, I), which the engine moves in as it is."""
+    """N(0, I), with unit scale."""
 
     def final(y: Array, x: Array, size: float) -> Iterator[Outcome]:
         yield distribution_test(y, stats.norm.cdf, detect=size, name="coordinates")

@@ -11,9 +11,9 @@ from bouncy.piecewise.contract import PiecewiseTarget
 
 Array = NDArray[np.float64]
 
-# Nodes of each piece of a cell, and how long a piece is at most, in natural lengths: in three dimensions, and in four.
+# Nodes of each piece of a cell, and largest length of a piece in natural lengths, in three and in four dimensions.
 FINE, COARSE = (8, 3.0), (6, 4.0)
-# How far beyond its finite end an infinite cell is followed.
+# Length to which an infinite cell is cut.
 REACH = 12.0
 
 

@@ -33,7 +33,7 @@ def build(**options):
 
 
 def one_coefficient(a, b, penalty):
-    """Return mean, variance and P(x < 0) of the density exp(-a x^2/2 + b x - penalty |x|): two cut normals."""
+    """Return mean, variance and P(x < 0) of the density exp(-a x^2/2 + b x - penalty |x|): two truncated normals."""
     sd, centres = 1 / np.sqrt(a), np.array([b + penalty, b - penalty]) / a
     below = stats.truncnorm(-np.inf, -centres[0] / sd, centres[0], sd)
     above = stats.truncnorm(-centres[1] / sd, np.inf, centres[1], sd)
@@ -118,7 +118,7 @@ def test_starts_are_possible_with_more_variables_than_observations(rng):
 
 
 def test_orthogonal_design_in_closed_form():
-    """Catches an error above 0.05 in means, variances and signs of coefficients that do not know of each other."""
+    """Catches an error above 0.05 in means, variances and signs of independent coefficients."""
     rng = np.random.default_rng(5)
     design = np.linalg.qr(rng.standard_normal((40, P)))[0] * [1.0, 2.0, 3.0, 4.0, 5.0]
     response = design @ [0.5, -0.5, 0.1, 0.0, 0.3] + 0.5 * rng.standard_normal(40)

@@ -1,4 +1,4 @@
-"""Every continuous target with every sampler: found by themselves, so that a new file is tested without editing tests.
+"""Every continuous target with every sampler, found in their folders: a new file is tested without editing tests.
 
 Means, variances, covariances and probabilities of cells are compared with quadrature. A score beyond 7 comes up with
 probability 1e-7 per number under Student's law with 31 degrees of freedom, and there are about 300 of them.

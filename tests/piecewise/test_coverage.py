@@ -1,4 +1,4 @@
-"""Layer L5 for paths: nominal 95 % intervals of every estimate cover the truth as often as they say."""
+"""Layer L5 for paths: nominal 95 % intervals of every estimate cover the truth in 95 % of runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from piecewise.quadrature import integrate
 
 
 def _covered(name: str, sampler: str, replications: int) -> dict[str, np.ndarray]:
-    """Say which intervals of each kind cover, (replications, k)."""
+    """Return which intervals of each kind cover, (replications, k)."""
     target = examples()[name]()
     exact = integrate(target)
     # Medians and probabilities are compared with those of a run that is a hundred times as long.

@@ -16,7 +16,7 @@ from scipy.integrate import quad
 
 from bouncy.piecewise.events import climbed, time_to_spend
 
-# What a few roundings may change, relatively.
+# Relative error of a few roundings.
 ROUNDING = Fraction(1, 10**14)
 SIZES = st.builds(lambda digits, exponent: digits * 10.0**exponent, st.floats(1.0, 10.0), st.integers(-300, 299))
 USUAL = st.floats(1e-3, 1e3)
@@ -47,7 +47,7 @@ def exact_climb(b: float, c: float, t: Fraction) -> Fraction:
 
 
 def hill(b: float, c: float) -> Fraction | None:
-    """Return what can be climbed at all; None where there is no limit."""
+    """Return the largest possible climb; None if there is no limit."""
     if c > 0 or (c == 0 and b > 0):
         return None
     return Fraction(b) ** 2 / (-2 * Fraction(c)) if b > 0 else Fraction(0)

@@ -55,7 +55,7 @@ def twins(potential: Potential, label: Any, rate: float = 0.4, **options: Any) -
 
 
 def assert_same_events(potential: Potential, label: Any, every: int = 1, **options: Any) -> FlightPath:
-    """Stop the engine half-way between events of its twin, and compare where it is and what has happened since."""
+    """Stop the engine half-way between events of its twin, and compare its position and the events since."""
     path, engine, scale = twins(potential, label, **options)
     now, counts = 0.0, np.zeros(4)
     for k in range(0, path.time.size - 1, every):
@@ -103,7 +103,7 @@ def test_events_without_refreshment():
 
 
 def test_many_coordinates():
-    """Catches a coordinate that the windows forget: with 40 coordinates only some are looked at at a time."""
+    """Catches a coordinate that the windows leave out: with 40 coordinates a window holds only some."""
     potential = spike_slab(40, 0.2)
     for label in range(3):
         assert_same_events(potential, 200 + label, events=300, every=7)

@@ -269,7 +269,7 @@ def test_agrees_with_bps_on_an_orthant() -> None:
 
 @pytest.mark.parametrize("turns", [1.0, 2.0])
 def test_whole_periods_are_warned_of(turns: float) -> None:
-    """Would catch a sampler that can only mirror its state, without a word."""
+    """Would catch a sampler that can only mirror its state, without a warning."""
     with pytest.warns(NotErgodicWarning, match=f"travel_time={turns - 0.5}"):
         HMC(travel_time=turns * pi)
 

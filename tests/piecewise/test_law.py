@@ -96,7 +96,7 @@ def test_final_cells(case: Case) -> None:
 
 
 def test_final_velocity(case: Case) -> None:
-    """V: a reflection that is not one, or a refreshment of another law: v is uniform on the sphere, whatever y is."""
+    """V: a reflection that is not one, or a refreshment of another law: v is uniform on the sphere for any y."""
     v, d = case.run.v, case.law.d
     np.testing.assert_allclose((v * v).sum(axis=1), 1.0, rtol=1e-12)
     z_test(v, 0.0, detect=0.04, name="velocity").check()

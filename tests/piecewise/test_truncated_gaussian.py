@@ -1,4 +1,4 @@
-"""Gaussians cut to a box: closed forms in one and two dimensions, quadrature along a chain, starts and scales."""
+"""Gaussians truncated to a box: closed forms in one and two dimensions, quadrature along a chain, starts and scales."""
 
 from __future__ import annotations
 

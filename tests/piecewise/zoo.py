@@ -57,12 +57,12 @@ def spike_slab(d: int = 3, c: float = 0.4) -> Potential:
 
 
 def flat() -> Potential:
-    """A box in which nothing happens but walls."""
+    """A flat box."""
     return Potential(np.zeros((2, 2)), np.zeros(2), Cells.alike(2, [[-1.0, 1.0], [0.0, 3.0]]))
 
 
 def hills() -> Potential:
-    """A box from whose middle everything goes down."""
+    """A box with a maximum of the potential in its middle."""
     return Potential(np.array([[-1.0, 0.5], [0.5, -0.7]]), np.array([0.2, 0.0]), Cells.alike(2, [-1.5, 2.0]))
 
 

@@ -1,4 +1,4 @@
-"""A budget lets a flip of cost c pass with probability min(1, e^-c), whatever was paid before."""
+"""A budget lets a flip of cost c pass with probability min(1, e^-c), independent of earlier payments."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_downhill_is_free_and_refunds_nothing(toll, cost):
 
 @pytest.mark.parametrize("cost", [np.inf, np.nan, 50.0, 1.0])
 def test_what_the_purse_does_not_cover_is_refused(toll, cost):
-    """Catches a forbidden flip that passes, a cost that is not a number taken for a free one, and an old purse kept."""
+    """Catches a forbidden flip that passes, a cost of NaN that counts as 0, and a purse that is not renewed."""
     with np.errstate(over="ignore"):
         passed, purse = pay(toll, 1.0, cost, 0)
     assert not passed
