@@ -1,0 +1,36 @@
+"""The driver: its deadlines, and what it asks of the pool."""
+
+import numpy as np
+import pytest
+
+import bouncy
+from bouncy.results.data import RECORDING, Setup
+from bouncy.run.driver import Driver, Resources
+from bouncy.run.goal import Goal
+from bouncy.samplers import as_sampler
+
+
+def new_driver(**goal):
+    target = bouncy.MRF.random(3, seed=0)
+    setup = Setup(target, as_sampler(target), 0, chooses_warmup=True)
+    workers = setup.new_workers(np.random.SeedSequence(0).spawn(2), [None, None])
+    return Driver(setup, workers, 200, Goal(**goal), Resources())
+
+
+def test_slices_of_the_warmup_go_by_its_own_deadline():
+    """Would catch slices that are as long as a quarter of the whole run: the warm-up would overrun its share by them."""
+    driver = new_driver(seconds=10.0)
+    longest = []
+    for stage in (0, 1, RECORDING):
+        driver.stage = stage
+        longest.append(driver._longest_slice())
+    assert longest == pytest.approx([0.25 * 1.0, 0.25 * 2.0, 0.25 * 10.0])
+    driver.stage = 0
+    for worker in driver.workers:
+        worker.cpu_seconds = 0.9
+    assert driver._longest_slice() == pytest.approx(0.25 * 0.1)
+
+
+def test_a_run_without_a_time_limit_has_slices_of_any_length():
+    """Would catch slices that shrink although there is no deadline."""
+    assert new_driver(draws=10)._longest_slice() == np.inf
