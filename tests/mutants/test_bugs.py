@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from mutants.bugs import BUGS
 
 ROOT = Path(__file__).resolve().parents[2]

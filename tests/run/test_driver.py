@@ -18,7 +18,7 @@ def new_driver(**goal):
 
 
 def test_slices_of_the_warmup_go_by_its_own_deadline():
-    """Would catch slices that are as long as a quarter of the whole run: the warm-up would overrun its share by them."""
+    """Would catch slices as long as a quarter of the whole run, by which the warm-up would overrun its share."""
     driver = new_driver(seconds=10.0)
     longest = []
     for stage in (0, 1, RECORDING):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import platform
@@ -104,6 +105,7 @@ def origin() -> dict[str, Any]:
     return {"created_at": datetime.now(UTC).isoformat(timespec="seconds"), "versions": versions()}
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """Return the versions of what a result depends on."""
     found = {name: version(name) for name in ("numpy", "numba")}

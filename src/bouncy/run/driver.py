@@ -27,7 +27,7 @@ from bouncy.run.remote import Remote, WorkerError
 from bouncy.storage.checkpoint import Checkpoint
 from bouncy.storage.rows import Rows
 from bouncy.targets.contract import TargetError
-from bouncy.workers.contract import Keep, Slice, Worker
+from bouncy.workers.contract import Keep, Slice, State, Worker
 
 # Share of the CPU seconds of a run that its warm-up takes at most, if the driver chooses its length.
 _WARMUP_SHARE = 0.2
@@ -128,14 +128,14 @@ class Driver:
             raise error.error from None
         except WorkerError as error:
             self._write_checkpoint("interrupt")
-            error.run = self.result("interrupt")
+            error.run = self.result("interrupt", [worker.state(copy=False) for worker in self.workers])
             raise
         finally:
             self._reporter.close()
             self._pool.close()
             if self.checkpoint is not None:
                 self.checkpoint.close()
-        run = self.result(reason)
+        run = self.result(reason, [worker.state(copy=False) for worker in self.workers])
         if self._errors:
             self._errors[0].run = run
             raise self._errors[0]
@@ -194,7 +194,7 @@ class Driver:
 
     def _look(self) -> str | None:
         """Judge the precision; record anew where the warm-up was too short for a run as long as is needed."""
-        self._verdict = verdict = look(self.result("nothing", with_states=False), self.goal)
+        self._verdict = verdict = look(self.result("nothing", []), self.goal)
         self._looked_at = drawn = self._drawn
         reason = self.goal.judge(verdict, drawn, self.level)
         long = self.level - self._begun >= _LONG_ENOUGH * self.warmup
@@ -301,8 +301,8 @@ class Driver:
         first = sum(other.chains for other in before)
         return range(first, first + worker.chains)
 
-    def result(self, stopped_by: str, with_states: bool = True) -> Run:
-        """Return the run as it is now. Workers must be level."""
+    def result(self, stopped_by: str, states: list[State]) -> Run:
+        """Return the run as it is now, with some states of the workers, which must be level."""
         workers = self.workers
         recording = self.stage == RECORDING
         open_sums = [batch for worker in workers for batch in worker.open_sums()]
@@ -327,7 +327,7 @@ class Driver:
             open=open_sums,
             totals=[totals for worker in workers for totals in worker.totals()],
             constants=workers[0].constants(),
-            states=[worker.state() for worker in workers] if with_states else [],
+            states=states,
             checkpoint=None if place is None else Place(place.folder, place.every, place.generation),
             origin=origin(),
         )
@@ -343,7 +343,8 @@ class Driver:
     def _write_checkpoint(self, stopped_by: str) -> None:
         """Begin to write a checkpoint; wait for the last one."""
         if self.checkpoint is not None:
-            self.checkpoint.write(lambda: self.result(stopped_by), self.records.rows)
+            states = [worker.state() for worker in self.workers]
+            self.checkpoint.write(lambda: self.result(stopped_by, states), self.records.rows)
 
     # Progress
 

@@ -116,14 +116,16 @@ class Pool(ABC):
         round. `keep` says what to return of draws, `longest` how many seconds a slice may last. A worker whose target
         fails is left out from then on.
         """
-        active, level, paused, fresh = list(workers), workers[0].sweeps, False, True
+        active, level, paused, stopping, fresh = list(workers), workers[0].sweeps, False, False, True
         errors: list[TargetError] = []
         try:
             while active:
                 try:
-                    if self._interrupts.seen and self._stop_now(active, level):
-                        return
-                    paused = paused or (not fresh and pause()) or self._interrupts.seen
+                    if self._interrupts.seen and not stopping:
+                        stopping = True
+                        if self._stop_now(active, level):
+                            return
+                    paused = paused or stopping or (not fresh and pause())
                     self._begin_slices(active, level, end, keep, longest, may_plan=not paused or fresh)
                     if not self._rounds:
                         return
@@ -153,9 +155,9 @@ class Pool(ABC):
     ) -> None:
         """Begin slices of idle workers, those that are furthest behind first."""
         room, busy = self._room(workers) - len(self._flying), set(self._flying.values())
+        if room <= 0:
+            return
         for worker in sorted((w for w in workers if w not in busy), key=self._rounds_done):
-            if room <= 0:
-                break
             k = self._rounds_done(worker)
             last = self._rounds[-1].end if self._rounds else level
             if k == len(self._rounds):
@@ -167,6 +169,8 @@ class Pool(ABC):
                 self._flying[future] = worker
                 future.add_done_callback(lambda _: self._news.set())
                 room -= 1
+            if room <= 0:
+                return
 
     def _rounds_done(self, worker: Worker) -> int:
         """Return how many of the present rounds a worker has finished."""

@@ -128,8 +128,8 @@ class Worker(ABC):
         """Make workers that are level forget what they recorded, and begin a recording."""
 
     @abstractmethod
-    def state(self) -> State:
-        """Return a copy of everything that the rest of the run depends on, by name."""
+    def state(self, copy: bool = True) -> State:
+        """Return everything that the rest of the run depends on, by name; not copied only from a worker that has ended."""
 
     @abstractmethod
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:

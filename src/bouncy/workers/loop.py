@@ -91,9 +91,9 @@ class LoopWorker(Worker):
             arrays |= {name: part} if isinstance(part, np.ndarray) else named_state(name, part)
         return arrays
 
-    def state(self) -> State:
-        copies = {name: array.copy() for name, array in self.arrays().items()}
-        return copies | {
+    def state(self, copy: bool = True) -> State:
+        arrays = self.arrays()
+        return {name: array.copy() if copy else array for name, array in arrays.items()} | {
             "sweeps": np.array([self.sweeps, self.begun]),
             "cpu_seconds": np.array(self.cpu_seconds),
         }

@@ -211,9 +211,9 @@ class BlockWorker(Worker):
         for worker in workers:
             worker.begun = worker.sweeps
 
-    def state(self) -> State:
+    def state(self, copy: bool = True) -> State:
         own = {f"value.{k}": value.copy() for k, value in enumerate(self._values.values())}
-        block = {f"block.{name}": array for name, array in self._block.state().items()}
+        block = {f"block.{name}": array for name, array in self._block.state(copy).items()}
         return own | block | {"cpu_seconds": np.array(self.cpu_seconds), "generator": _to_words(self._generator)}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
