@@ -46,7 +46,7 @@ from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative, check_spins
 
 if TYPE_CHECKING:
-    from bouncy.formats.files._json_fields import Fields
+    from bouncy.formats.files.json_fields import Fields
     from bouncy.results.spins import SpinRun
 
     _Base = Samplable[SpinRun]

@@ -18,7 +18,7 @@ from bouncy.targets.incidence import BYTES_PER_SITE, by_site, number_sites, pair
 from bouncy.targets.mrf import MRF
 
 if TYPE_CHECKING:
-    from bouncy.formats.files._json_fields import Fields
+    from bouncy.formats.files.json_fields import Fields
 
 _MAX_VARIABLES = 20
 # How far the probabilities of a conditional table may be from a sum of 1.
@@ -291,7 +291,7 @@ def _read_factor(k: int, factor: Any, log: bool) -> tuple[tuple[Hashable, ...], 
 def _factor_from_json(
     fields: Fields, row: Any, name: str, d: int, log: bool
 ) -> tuple[tuple[int, ...], NDArray[np.float64]]:
-    from bouncy.formats.files._json_fields import listed, number, sites
+    from bouncy.formats.files.json_fields import listed, number, sites
 
     first, second = listed(fields.source, row, name, 2)
     variables = sites(fields.source, first, f"{name}[0]", d)

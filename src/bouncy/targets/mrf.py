@@ -27,7 +27,7 @@ from bouncy.targets.contract import Target
 from bouncy.targets.fields import DenseFields, SparseFields
 
 if TYPE_CHECKING:
-    from bouncy.formats.files._json_fields import Fields
+    from bouncy.formats.files.json_fields import Fields
 
 # M_ij and M_ji that differ by no more than this, relatively, differ by rounding alone.
 _ROUNDING = 1e-12
@@ -478,7 +478,7 @@ def _lattice_couplings(
 
 
 def _couplings_from_json(fields: Fields, d: int) -> scipy.sparse.csr_array:
-    from bouncy.formats.files._json_fields import listed, number, site
+    from bouncy.formats.files.json_fields import listed, number, site
 
     first, second, values = [], [], []
     for k, row in enumerate(fields.rows("couplings")):
@@ -500,8 +500,8 @@ def _couplings_from_json(fields: Fields, d: int) -> scipy.sparse.csr_array:
 
 
 def _lattice_from_json(fields: Fields, d: int) -> tuple[int, ...] | None:
-    from bouncy.formats.files._json_fields import listed, shown
-    from bouncy.formats.files._lattice import is_lattice
+    from bouncy.formats.files._sites import is_lattice
+    from bouncy.formats.files.json_fields import listed, shown
 
     value = fields.take("lattice", None)
     if value is None:

@@ -16,7 +16,7 @@ from bouncy.targets.contract import Target, target_part
 from bouncy.targets.incidence import BYTES_PER_SITE, by_site, number_sites, pairs_in
 
 if TYPE_CHECKING:
-    from bouncy.formats.files._json_fields import Fields
+    from bouncy.formats.files.json_fields import Fields
 
 _VARTYPES = ("SPIN", "BINARY")
 
@@ -129,7 +129,7 @@ class Polynomial(Target):
 
     @classmethod
     def from_json(cls, fields: Fields) -> Polynomial:
-        from bouncy.formats.files._json_fields import listed, number, sites
+        from bouncy.formats.files.json_fields import listed, number, sites
 
         vartype = fields.choice("vartype", _VARTYPES)
         temperature = fields.number("temperature", 1.0)

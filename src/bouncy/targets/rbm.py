@@ -17,7 +17,7 @@ from bouncy.targets.fields import cheaper_storage
 from bouncy.targets.mrf import MRF
 
 if TYPE_CHECKING:
-    from bouncy.formats.files._json_fields import Fields
+    from bouncy.formats.files.json_fields import Fields
 
 # A product of ratios that are each within e^-80 to e^80 is turned into a logarithm before it leaves e^-230 to e^230, so
 # that the next one can neither overflow nor become subnormal. Larger weights go through logarithms one by one.
@@ -139,7 +139,7 @@ class RBM(Target):
 
     @classmethod
     def from_json(cls, fields: Fields) -> RBM:
-        from bouncy.formats.files._json_fields import listed, number
+        from bouncy.formats.files.json_fields import listed, number
 
         units = fields.choice("units", ("binary", "spin"))
         b, c = fields.numbers("b"), fields.numbers("c")

@@ -129,7 +129,7 @@ class Worker(ABC):
 
     @abstractmethod
     def state(self, copy: bool = True) -> State:
-        """Return everything that the rest of the run depends on, by name; not copied only from a worker that has ended."""
+        """Return all that the rest of the run depends on, by name; `copy=False` is for a worker that has ended."""
 
     @abstractmethod
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:

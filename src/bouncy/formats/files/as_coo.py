@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bouncy._validation import check_flag, check_positive
 from bouncy.formats._terms import assemble, energy_terms, term_matrix
-from bouncy.formats.files import _labels
+from bouncy.formats.files import _sites
 from bouncy.formats.files._source import Source
 from bouncy.formats.files._tokens import INDEX_END, parse_index, parse_number, show
 from bouncy.formats.qubo import spin_form, to_qubo
@@ -70,7 +70,7 @@ def save(
 ) -> None:
     """Write the energy E = -temperature log p, first the linear term of every site, then the pairs."""
     kind = _check_vartype(vartype)
-    numbers = _labels.site_numbers(target, check_flag("renumber", renumber), "a COO file")
+    numbers = _sites.site_numbers(target, check_flag("renumber", renumber), "a COO file")
     i, j, bias, offset = (_spin_terms if kind == "SPIN" else _binary_terms)(target, temperature)
     file.write(f"# vartype={kind}\n# terms={bias.size}\n".encode())
     if offset:

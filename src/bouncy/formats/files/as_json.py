@@ -19,16 +19,24 @@ import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from bouncy.formats.files import _labels
-from bouncy.formats.files._json_fields import Fields, shown
-from bouncy.formats.files._json_kinds import KINDS
+from bouncy._registry import modules
+from bouncy.formats.files import _sites
 from bouncy.formats.files._source import Source
+from bouncy.formats.files.json_fields import Fields, shown
 from bouncy.targets.contract import Target
+
+# Targets that say how they are written and read: those with a `json_kind`, by that.
+KINDS: dict[str, type[Target]] = {
+    item.json_kind: item
+    for module in modules("bouncy.targets")
+    for item in vars(module).values()
+    if isinstance(item, type) and issubclass(item, Target) and item.__module__ == module.__name__ and item.json_kind
+}
 
 NAME = "json"
 SUFFIXES = (".json",)
 MAX_BYTES = 2**28  # the parsed document takes about ten times as much memory
-TARGETS = tuple(kind.target for kind in KINDS)
+TARGETS = tuple(KINDS.values())
 
 _FORMAT = "bouncy-model"
 _VERSION = 1
@@ -42,16 +50,21 @@ def load(source: Source) -> Target:
     version = fields.take("version")
     if type(version) is not int or version != _VERSION:
         raise source.error(f"is {shown(version)}; this version of bouncy reads {_VERSION}", field="version")
-    read = {kind.name: kind.read for kind in KINDS}
-    return read[fields.choice("kind", tuple(read))](fields)
+    kind = KINDS[fields.choice("kind", tuple(KINDS))]
+    with source.blamed():
+        model = kind.from_json(fields)
+        labels = _sites.labels_from_json(source, fields.take("labels", None), model.d)
+        fields.finish()
+        if labels is not None:
+            model.labels = labels
+    return model
 
 
 def save(target: Target, file: BinaryIO) -> None:
     """Write a model, one field, or one row of a field, to a line."""
-    kind = next(kind for kind in KINDS if kind.target is type(target))
-    content = {"format": _FORMAT, "version": _VERSION, "kind": kind.name, **kind.write(target)}
-    if not _labels.are_numbers(target):
-        content["labels"] = _labels.to_json(target.labels)
+    content = {"format": _FORMAT, "version": _VERSION, "kind": target.json_kind, **target.to_json()}
+    if not _sites.are_numbers(target):
+        content["labels"] = _sites.labels_to_json(target.labels)
     for k, (name, value) in enumerate(content.items()):
         file.write(b",\n" if k else b"{\n")
         file.writelines(piece.encode("ascii") for piece in _layout(name, value))

@@ -19,8 +19,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from bouncy._validation import first_true
-from bouncy.formats.files import _labels
-from bouncy.formats.files._lattice import is_lattice
+from bouncy.formats.files import _sites
+from bouncy.formats.files._sites import is_lattice
 from bouncy.formats.files._source import Source
 from bouncy.storage.archive import new_member
 from bouncy.targets.mrf import MRF
@@ -85,8 +85,8 @@ def save(target: MRF, file: BinaryIO) -> None:
     members |= {"r": target.r.astype("<f8"), "offset": np.array(target.offset, "<f8")}
     if target.shape is not None:
         members["shape"] = np.array(target.shape, "<i8")
-    if not _labels.are_numbers(target):
-        members["labels"] = np.array(json.dumps(_labels.to_json(target.labels)).encode("ascii"))
+    if not _sites.are_numbers(target):
+        members["labels"] = np.array(json.dumps(_sites.labels_to_json(target.labels)).encode("ascii"))
     _write(file, members)
 
 
@@ -227,7 +227,7 @@ def _read_labels(source: Source, arrays: dict[str, NDArray[Any]], d: int) -> tup
         value = json.loads(arrays["labels"].item())
     except (ValueError, RecursionError) as error:
         raise source.error(f"is not JSON: {error}", field="labels") from error
-    return _labels.from_json(source, value, d)
+    return _sites.labels_from_json(source, value, d)
 
 
 def _lattice(source: Source, shape: NDArray[Any], d: int) -> tuple[int, ...]:

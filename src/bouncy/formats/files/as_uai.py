@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from bouncy._validation import check_flag, first_true
 from bouncy.formats._terms import energy_terms
-from bouncy.formats.files import _labels
+from bouncy.formats.files import _sites
 from bouncy.formats.files._source import Source, opened
 from bouncy.formats.files._tokens import Tokens, show
 from bouncy.targets.contract import Target
@@ -64,7 +64,7 @@ def load(source: Source, *, evidence: str | os.PathLike[str] | None = None) -> T
 
 def save(target: MRF | FactorGraph, file: BinaryIO, *, renumber: bool = False) -> None:
     """Write a MARKOV network; the constant of log p of an `MRF` is spread over the tables of single variables."""
-    if not check_flag("renumber", renumber) and not _labels.are_numbers(target):
+    if not check_flag("renumber", renumber) and not _sites.are_numbers(target):
         raise ValueError(
             f"a UAI file numbers variables from 0 and cannot keep the labels {target.labels!s:.60}; pass "
             "renumber=True to write 0, 1, ... in their place, or save as .json"

@@ -1,4 +1,4 @@
-"""Labels of sites as JSON: text, numbers, true, false, null, and tuples of these as lists."""
+"""What files keep of sites: labels, as JSON (text, numbers, true, false, null, and tuples as lists), and a lattice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import numpy as np
 from bouncy.formats.files._source import Source
 from bouncy.targets.contract import Target
 
+# Most levels of nested tuples in a label.
 _DEPTH = 8
+# More than any lattice has, and few enough for a quick product.
+_MOST_SIDES = 64
 
 
 def are_numbers(target: Target) -> bool:
@@ -32,13 +35,13 @@ def site_numbers(target: Target, renumber: bool, what: str) -> list[int]:
     return [int(label) for label in target.labels]  # type: ignore[call-overload]
 
 
-def to_json(labels: Sequence[Any]) -> list[Any]:
-    """Return labels in a form that `json` can write and `from_json` reverts."""
+def labels_to_json(labels: Sequence[Any]) -> list[Any]:
+    """Return labels in a form that `json` can write and `labels_from_json` reverts."""
     return [_plain(label, f"labels[{i}]") for i, label in enumerate(labels)]
 
 
-def from_json(source: Source, value: Any, d: int) -> tuple[Any, ...] | None:
-    """Return d labels from the form that `to_json` returns, or None for null, which means 0, ..., d - 1."""
+def labels_from_json(source: Source, value: Any, d: int) -> tuple[Any, ...] | None:
+    """Return d labels from the form that `labels_to_json` returns, or None for null, which means 0, ..., d - 1."""
     if value is None:
         return None
     if not isinstance(value, list):
@@ -71,3 +74,8 @@ def _hashable(source: Source, label: Any, field: str, depth: int = 0) -> Any:
     if isinstance(label, dict | list):
         raise source.error(f"must be text, a number or a list of these, got {label!r:.60}", field=field)
     return label
+
+
+def is_lattice(sides: Sequence[int], d: int) -> bool:
+    """Return whether `sides` are those of a lattice of d sites."""
+    return 1 <= len(sides) <= _MOST_SIDES and min(sides) >= 1 and math.prod(sides) == d
