@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 _LINE = 64
-# Memory that is assumed to be left where the system does not tell.
+# Available memory that is assumed where the system does not report it.
 _UNKNOWN = 4 << 30
 
 

@@ -85,9 +85,9 @@ def sample(
         can disagree only if there are several, which began in different states: a single chain that never left one
         of several modes has small standard errors, and is wrong. Use four at least where there may be modes.
     se_of : str or callable
-        What has these standard errors: "mean" (of all sites), another estimate such as "pair_mean" or "path_mean", or a
-        function that takes states, (n, d), and returns numbers, (n,) or (n, k). `run.expect` returns the mean of a
-        function.
+        The estimate that has these standard errors: "mean" (of all sites), another one such as "pair_mean" or
+        "path_mean", or a function that takes states, (n, d), and returns numbers, (n,) or (n, k). `run.expect` returns
+        the mean of a function.
     warmup : int, optional
         Sweeps before anything is recorded; by default 200, or a quarter of the sweeps that follow, whichever is more,
         and for continuous targets no fewer than 10 sqrt(d). With `seconds` it takes a fifth of them at most; with
@@ -111,14 +111,14 @@ def sample(
         the sites and times of its flips, from which `run.replay` computes the state at any time. States and paths that
         are too large for the memory are kept in files.
     checkpoint : path, optional
-        Folder to write the run to every now and then, so that `bouncy.resume` can go on with it, byte for byte,
-        whatever became of its process. It must not hold a checkpoint already.
+        Folder that the run is written to at regular times, so that `bouncy.resume` can continue it, byte for byte,
+        after its process has ended in any way. It must not hold a checkpoint already.
     every : float
         Seconds from one checkpoint to the next.
     threads : int, optional
         Number of threads; as many as cores by default. Changes the speed, never the result.
     executor : Executor or callable, optional
-        Who runs the chains instead of threads of this process: any `concurrent.futures.Executor`, such as a
+        Runs the chains instead of threads of this process: any `concurrent.futures.Executor`, such as a
         `ProcessPoolExecutor`, the `get_executor()` of a Dask client, or those of loky and mpi4py, or a function that
         returns one and is called again when it breaks. Changes the speed, never the result.
     progress : bool or callable, optional
@@ -128,7 +128,7 @@ def sample(
     Returns
     -------
     Run
-        Ctrl-C returns what there is, with a warning and `run.completed` false.
+        After Ctrl-C the run so far, with a warning and `run.completed` false.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a recorder is: whatever keeps something of a chain while it runs.
+"""What a recorder is: the part of a loop that keeps sums, counts and draws of a chain.
 
 A recorder has an array `open_events`, (4,), to which the loop adds the numbers of hits, flips, bounces and
 refreshments.

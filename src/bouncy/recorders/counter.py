@@ -1,4 +1,4 @@
-"""A recorder that keeps nothing but the counts of events, for chains whose states are read by someone else."""
+"""A recorder that counts events and keeps nothing else, for spins that belong to another sampler."""
 
 from __future__ import annotations
 

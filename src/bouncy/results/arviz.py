@@ -20,16 +20,16 @@ _TEXT = 4000
 
 
 def to_datatree(run: Run, name: str, statistics: dict[str, NDArray[np.float64]]) -> xarray.DataTree:
-    """Return a tree with groups `posterior` and `sample_stats`, which say how they came about.
+    """Return a tree with groups `posterior` and `sample_stats`, whose attributes describe the run.
 
     Parameters
     ----------
     run : Run
         Its draws, and its parameters by their names, are the posterior.
     name : str
-        What the draws are called there.
+        Name of the draws in the tree.
     statistics : dict
-        What is known of each draw beside `lp` and `energy`, of shape (chain, draw).
+        Further statistics of each draw, of shape (chain, draw), beside `lp` and `energy`.
     """
     try:
         import xarray
@@ -50,7 +50,7 @@ def to_datatree(run: Run, name: str, statistics: dict[str, NDArray[np.float64]])
 
 
 def described(run: Run) -> dict[str, Any]:
-    """Return how a run came about, as attributes that every file format can hold: text and numbers."""
+    """Return a description of a run as attributes that every file format can hold: text and numbers."""
     target, sampler = run.target, described_sampler(run.sampler)
     version = run._data.origin["versions"]
     attributes = {
@@ -73,12 +73,12 @@ def described(run: Run) -> dict[str, Any]:
 
 
 def target_text(target: Any) -> str:
-    """Return what a target calls itself, cut to what an attribute of a file can hold."""
+    """Return the text of a target, cut to the length that an attribute of a file can have."""
     return f"{target!r:.{_TEXT}}"
 
 
 def posterior_name(parameter: str, taken: str) -> str:
-    """Return what a parameter is called beside draws and coordinates, whose names are taken."""
+    """Return the name of a parameter in the tree, changed where draws or coordinates have it already."""
     return f"{parameter}_" if parameter in (taken, "chain", "draw", "site") else parameter
 
 

@@ -1,4 +1,4 @@
-"""What a run was, in plain Python objects: for JSON, for attributes of labelled arrays, for files."""
+"""Descriptions of a run in plain Python objects: for JSON, for attributes of labelled arrays, for files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LABEL = 24
 
 
 def plain(value: Any) -> Any:
-    """Return a value as what JSON knows: NaN is None, infinity is text, and so is anything that has no number."""
+    """Return a value as JSON can hold it: NaN becomes None, infinity and all other objects become text."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if value is None or isinstance(value, bool | int | str):
@@ -88,7 +88,7 @@ def as_sampler(kind: str, described: dict[str, Any]) -> Any:
 
 
 def described_seed(seed: int | np.random.SeedSequence) -> int | dict[str, Any]:
-    """Return a seed as a number, or what a seed sequence is made of."""
+    """Return a seed as a number, or the arguments of a seed sequence."""
     if not isinstance(seed, np.random.SeedSequence):
         return int(seed)
     made_of = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
@@ -107,7 +107,7 @@ def origin() -> dict[str, Any]:
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Return the versions of what a result depends on."""
+    """Return the versions of the packages that a result depends on."""
     found = {name: version(name) for name in ("numpy", "numba")}
     return {"bouncy": bouncy.__version__, **found, "python": platform.python_version()}
 
@@ -120,12 +120,12 @@ def plain_label(label: Hashable) -> Any:
 
 
 def short_label(label: Hashable) -> str:
-    """Return what a site is called, on one line and shortened to what fits a column."""
+    """Return a label as text on one line, shortened to the width of a column."""
     text = str(label)
     text = text if text.isprintable() else repr(text)[1:-1]
     return text if len(text) <= _LABEL else text[: _LABEL - 1] + "…"
 
 
 def counted(n: int, nouns: str) -> str:
-    """Return a number of things, given what several of them are called."""
+    """Return a number with its noun, given in the plural."""
     return f"{n:,} {nouns if n != 1 else nouns.removesuffix('s')}"

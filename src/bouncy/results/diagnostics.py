@@ -25,15 +25,15 @@ Scores = Callable[[NDArray[Any]], NDArray[Any]]
 # A batch shorter than this many autocorrelation times gives an error bar that is too small.
 BATCH_TIMES = 20
 _SUSPICIOUS_Z = 6.0
-# With fewer batches, or fewer events to be expected, nothing can be said about rates.
+# With fewer batches, or fewer expected events, rates are not judged.
 _FEWEST_BATCHES = 8
 _FEWEST_EVENTS = 50
 _ROUNDING = 1e-9
 # Error bars from fewer batches than this are rough, and a full run has at least as many.
 ENOUGH_BATCHES = 16
-# Chains are said to disagree about a site below this probability, divided by the number of sites.
+# Chains disagree about a site below this probability, divided by the number of sites.
 _DISAGREEMENT = 1e-4
-# Sites that a warning calls by their names.
+# Most sites that a warning lists by label.
 _NAMED = 5
 
 
@@ -113,7 +113,7 @@ def rate_scores(sums: Sums, sweep_time: float, expected: Rates) -> tuple[float, 
     found, error = (estimate(_events, sweep_time)[[HITS, BOUNCES]] for estimate in (sums.mean, sums.error))
     error = np.hypot(error, rates * np.sqrt([expected.slow_variance / sums.chains, 0.0]))
     difference = found - rates
-    # A scan makes the same number of attempts in every batch: what differs then is rounding or a bug.
+    # A scan makes the same number of attempts in every batch: any difference is rounding or a bug.
     difference[np.abs(difference) < _ROUNDING * rates] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         score = normal_score(np.where(difference == 0.0, 0.0, difference / error), sums.degrees_of_freedom)
@@ -151,7 +151,7 @@ def _add_sites(report: dict[str, Any], draws: NDArray[Any], scores: Scores) -> N
 
 
 def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
-    """Return what a user should know before believing the error bars, in plain words."""
+    """Return warnings about the error bars, in plain words."""
     found: list[str] = run.sampler.remarks(report["hits"], report["flips"])
     found += _constant_sites(run.target.labels, report["frozen_sites"], report["constant_sites"])
     found += _r_hats(report["rhat"], run.chains)
@@ -211,7 +211,7 @@ def _constant_sites(labels: Sequence[Hashable], frozen: NDArray[np.intp], consta
 
 
 def _named(labels: Sequence[Hashable], sites: NDArray[np.intp]) -> str:
-    """Return what the first few of some sites are called."""
+    """Return the labels of the first few of some sites."""
     names = [short_label(labels[i]) for i in sites[:_NAMED]]
     return ", ".join(names) + (", ..." if sites.size > _NAMED else "")
 

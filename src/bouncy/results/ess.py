@@ -21,7 +21,7 @@ _CHUNK = 256
 
 
 def is_constant(x: NDArray[np.generic]) -> NDArray[np.bool_]:
-    """Say which variables of (chain, draw, k) never change."""
+    """Return which variables of (chain, draw, k) never change, (k,)."""
     return np.asarray((x == x[:1, :1]).all(axis=(0, 1)))
 
 

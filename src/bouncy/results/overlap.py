@@ -31,9 +31,9 @@ _MODES_CHAINS, _MODES_DRAWS = 8, 512
 # Two chains are said to be in different modes below this probability, divided by the number of pairs of chains, ...
 _CHANCE = 1e-5
 # ... and if their states are less alike than those of one chain by this much, and by more than overlaps fluctuate from
-# draw to draw: a few free spins that flip to and fro in step have noise that no autocorrelation time tells of.
+# draw to draw: a few free spins that flip in step have noise that autocorrelation times do not show.
 _CLEARLY = 0.1
-# Overlaps of mirror images are so far from one another at most.
+# Largest difference between the overlaps of mirror images.
 _MIRRORED = 0.1
 
 
@@ -156,7 +156,7 @@ def _lag(s: NDArray[np.int8]) -> int:
 
 @dataclass(frozen=True)
 class Modes:
-    """What the overlaps of chains tell.
+    """Result of comparing the overlaps of chains.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ def modes_of(draws: NDArray[np.int8]) -> Modes | None:
 
 
 def _are_apart(found: Overlap) -> NDArray[np.bool_]:
-    """Return of which pairs of chains states are less alike than those of one of them, by more than chance allows.
+    """Return, for each pair of chains, whether their states are less alike than those within one, beyond chance.
 
     The noise of a mean is itself known from a few excursions only where those are few, so that the quantile is
     Student's, of as many degrees of freedom as the least effective sample size.

@@ -17,11 +17,10 @@ from bouncy.results.ess import rank_normalise
 from bouncy.results.moments import Quantity
 from bouncy.results.occupancy import Atom, Density, Occupancy, neighbours, share_of_bins
 from bouncy.results.run import Run
+from bouncy.results.summary import Summary, path_summary
 
 if TYPE_CHECKING:
     import xarray
-
-    from bouncy.results.summary import Summary
 
 Array = NDArray[np.float64]
 
@@ -281,8 +280,6 @@ class PathRun(Run):
         return still
 
     def _summary(self) -> Summary:
-        from bouncy.results.path_summary import path_summary
-
         return path_summary(self)
 
     def _to_arviz(self) -> xarray.DataTree:

@@ -1,4 +1,4 @@
-"""A run as a table: for a person, for a notebook, for pandas and for JSON."""
+"""A run as a table: printed, in a notebook, for pandas and for JSON."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bouncy.results.describe import counted, described_run, plain, plain_label, short_label
 
 if TYPE_CHECKING:
+    from bouncy.results.paths import PathRun
     from bouncy.results.run import Run
     from bouncy.results.spins import SpinRun
 
@@ -29,7 +30,7 @@ class Column:
     Attributes
     ----------
     heading : str
-        What it is called in the printed table.
+        Title of the column in the printed table.
     values : ndarray, shape (d,)
         NaN where it is unknown.
     form : str
@@ -47,12 +48,12 @@ class Column:
     words: dict[int, str] = field(default_factory=dict)
 
     def shown(self, i: int) -> str:
-        """Return what to show for site i."""
+        """Return the text for site i."""
         return self.words.get(i) or show_number(self.values[i], self.form)
 
 
 class Summary:
-    """What `run.summary()` returns: the estimates of all sites, and what the run says about itself.
+    """The table that `run.summary()` returns: the estimates of all sites, and the diagnostics of the run.
 
     `print` shows a table, of the sites with the largest standard errors where there are many, and a notebook shows the
     same. It is a snapshot: it stays as it is when the run goes on.
@@ -143,8 +144,21 @@ def spin_summary(run: SpinRun) -> Summary:
     return Summary(run, "site", head_lines(run, "attempted flips", report["hits"]), columns, foot)
 
 
+def path_summary(run: PathRun) -> Summary:
+    """Return means, spreads and quantiles with error bars, and the diagnostics."""
+    report = run.diagnostics
+    low, high = (run.quantile(q)[0] for q in (0.05, 0.95))
+    named = {"mean": run.mean, "se": run.mean_se, "sd": np.sqrt(run.variance), "5%": low, "95%": high}
+    columns = {name: Column(name, values, ".3g") for name, values in named.items()}
+    if hasattr(run, "inclusion"):
+        columns["inclusion"] = Column("not 0", run.inclusion, ".3g")
+    columns |= convergence(run)
+    head = head_lines(run, "wall hits and bounces", report["hits"] + report["bounces"])
+    return Summary(run, "variable", head, columns, diagnostics_lines(run, _path_events(report), _path_rates(report)))
+
+
 def convergence(run: Run) -> dict[str, Column]:
-    """Return effective sample sizes, R-hat and flips of all sites, with words where there is no number."""
+    """Return effective sample sizes, R-hat and flips of all sites, with a word where there is no number."""
     report, d = run.diagnostics, run.target.d
     ess, rhat = np.full(d, np.nan), np.full(d, np.nan)
     if "sites" in report["ess"]:
@@ -161,7 +175,7 @@ def convergence(run: Run) -> dict[str, Column]:
 
 
 def head_lines(run: Run, what: str, events: int) -> list[str]:
-    """Return what a summary begins with: what was run, for how long, and how many events of a kind per second."""
+    """Return the head of a summary: sampler, target, length, and events of a kind per second."""
     seconds = run.diagnostics["sampling_seconds"]
     rate = events / seconds if seconds > 0 else 0.0
     size = f"{counted(run.chains, 'chains')} x {counted(run.draws_per_chain, 'draws')}"
@@ -173,7 +187,7 @@ def head_lines(run: Run, what: str, events: int) -> list[str]:
 
 
 def diagnostics_lines(run: Run, events: str, rates: str) -> list[str]:
-    """Return what a summary ends with: effective sample sizes, events, rates and warnings."""
+    """Return the foot of a summary: effective sample sizes, events, rates and warnings."""
     report, lines = run.diagnostics, []
     for name in ("energy", "magnetisation", "worst_site", "median_site"):
         if name in report["ess"]:
@@ -185,7 +199,7 @@ def diagnostics_lines(run: Run, events: str, rates: str) -> list[str]:
 
 
 def _told(report: dict[str, Any]) -> dict[str, Any]:
-    """Return diagnostics and warnings for JSON, without what stands in the rows of the sites."""
+    """Return diagnostics and warnings for JSON, without those that the rows of the sites hold."""
     kept = {name: value for name, value in report.items() if name != "warnings"}
     for name in ("ess", "rhat"):
         kept[name] = {key: value for key, value in report[name].items() if key != "sites"}
@@ -197,7 +211,7 @@ def _html_row(cell: str, texts: Sequence[str]) -> str:
 
 
 def _events(report: dict[str, Any]) -> str:
-    """Return the numbers of events of those kinds that there are."""
+    """Return the numbers of events, by kind."""
     accepted = report["flips"] / max(report["hits"], 1)
     parts = [counted(report["hits"], "attempted flips"), f"{report['flips']:,} accepted ({accepted:.1%})"]
     parts += [counted(report[kind], kind) for kind in ("bounces", "refreshments") if report[kind]]
@@ -205,12 +219,25 @@ def _events(report: dict[str, Any]) -> str:
 
 
 def _rates(run: SpinRun) -> str:
-    """Return the scores of the rates that the clock has."""
+    """Return the z-scores of the event rates of the clock."""
     report = run.diagnostics
     text = f"hit rate z = {show_number(report['hit_rate_z'], '+.2f')}"
     if run.sampler.clock.bounce_rate(run.target.d) > 0.0:
         text += f", bounce rate z = {show_number(report['bounce_rate_z'], '+.2f')}"
     return text
+
+
+def _path_events(report: dict[str, Any]) -> str:
+    """Return the numbers of events, by kind."""
+    parts = [counted(report["hits"], "wall hits"), counted(report["flips"], "crossings")] if report["hits"] else []
+    parts += [counted(report[kind], kind) for kind in ("bounces", "refreshments") if report[kind]]
+    return ", ".join(parts) or "none"
+
+
+def _path_rates(report: dict[str, Any]) -> str:
+    """Return the scores of the rates that are known in closed form."""
+    named = (("hit rate", report["hit_rate_z"]), ("bounce rate", report["bounce_rate_z"]))
+    return ", ".join(f"{name} z = {value:+.2f}" for name, value in named if not np.isnan(value))
 
 
 def chosen_sites(run: Run) -> list[int]:
@@ -221,7 +248,7 @@ def chosen_sites(run: Run) -> list[int]:
 
 
 def show_number(value: float | str, form: str) -> str:
-    """Format a number; what could not be estimated has no number."""
+    """Format a number; NaN is unknown, and text stays as it is."""
     if isinstance(value, str):
         return value
     return "unknown" if np.isnan(value) else format(value, form)

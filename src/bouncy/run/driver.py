@@ -265,7 +265,7 @@ class Driver:
     def _longest_slice(self) -> float:
         return max(1e-3, _LAST_PART * (self._deadline() - self._seconds))
 
-    # What there is
+    # The present state
 
     @property
     def _chains(self) -> int:

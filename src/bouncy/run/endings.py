@@ -1,4 +1,4 @@
-"""What a user should know of how a run ended, before looking at its results."""
+"""Warnings about how a run ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bouncy.samplers.contract import NotErgodicWarning
 
 
 class InterruptedWarning(UserWarning):
-    """A run was interrupted, and what there is of it was returned."""
+    """A run was interrupted; the part before that was returned."""
 
 
 class DisagreementWarning(UserWarning):
@@ -30,7 +30,7 @@ def warn_about(run: Run, stacklevel: int = 3) -> None:
         where = f"after {data.drawn}{wanted} draws" if data.stage == RECORDING else "in its warm-up"
         more = " or resume()" if data.checkpoint is not None else ""
         warnings.warn(
-            f"the run was interrupted {where}; what there is of it is returned, and extend(){more} would go on",
+            f"the run was interrupted {where}; the part before that is returned, and extend(){more} would go on",
             InterruptedWarning,
             stacklevel=stacklevel,
         )

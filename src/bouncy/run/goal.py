@@ -1,4 +1,4 @@
-"""When a run ends."""
+"""Goals: when a run ends."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Function = Callable[[NDArray[Any]], Any]
 _FIRST_LOOK = 64
 # How much a run grows at least, and at most, from one look at its precision to the next.
 _LEAST_GROWTH, _MOST_GROWTH = 1.1, 2.0
-# A run that needs more than this many times what it has begins anew, with what it has as its warm-up.
+# A run that has to become this many times longer is recorded anew: what it has so far becomes its warm-up.
 WORTH_A_RESTART = 4.0
-# Sweeps during which chains may disagree, and how many times longer than when they were first seen to.
+# Sweeps for which chains may disagree, at least, and as a multiple of those before they first did.
 _PATIENCE, _PATIENCE_GROWTH = 200_000, 16
 
 
@@ -74,7 +74,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a look at the standard errors found.
+    """Result of a look at the standard errors.
 
     Attributes
     ----------

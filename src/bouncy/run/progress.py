@@ -1,4 +1,4 @@
-"""What a run tells while it goes on, and the bars that show it."""
+"""Progress of a run, and the bars that show it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tqdm.auto import tqdm
 
-# Bars of single chains are shown for so many; more have one bar together.
+# Most chains that have a bar each; more chains share one.
 _MOST_BARS = 8
 # Seconds from one report to the next.
 _INTERVAL = 0.1
@@ -18,14 +18,14 @@ _STEPS = 1000
 
 @dataclass(frozen=True)
 class ChainProgress:
-    """How far a chain is.
+    """Progress of one chain.
 
     Attributes
     ----------
     number : int
-        What the chain is called.
+        Index of the chain.
     done : float or None
-        Share of its work that is done; None where nobody knows how much there is.
+        Share of its work that is done; None where the amount of work is not known.
     draws : int
         Draws so far.
     flips_per_second : float
@@ -43,7 +43,7 @@ class ChainProgress:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: what a function that is passed as `progress=` is called with.
+    """Progress of a run: the argument of a function that is passed as `progress=`.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Progress:
     stage : {"warm-up", "sampling"}
         What is going on.
     done : float or None
-        Share of all work that is done; None where nobody knows how much there is.
+        Share of all work that is done; None where the amount of work is not known.
     left : str
         What is left, in words: of time, of draws, or of precision.
     chains : tuple of ChainProgress
@@ -67,7 +67,7 @@ class Progress:
 
 
 class Reporter:
-    """Tells someone about the progress of a run, several times per second at most.
+    """Shows the progress of a run in bars, or calls a function with it, several times per second at most.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Reporter:
 
     @property
     def wanted(self) -> bool:
-        """Whether anyone listens."""
+        """Whether progress is shown at all."""
         return self._call is not None or self._bars is not None
 
     @property
@@ -92,7 +92,7 @@ class Reporter:
         return self.wanted and time.perf_counter() - self._last >= _INTERVAL
 
     def report(self, progress: Progress) -> None:
-        """Show how far a run is."""
+        """Show the progress of a run."""
         self._last = time.perf_counter()
         if self._call is not None:
             self._call(progress)
@@ -100,7 +100,7 @@ class Reporter:
             self._bars.show(progress)
 
     def close(self) -> None:
-        """Take the bars away."""
+        """Remove the bars."""
         if self._bars is not None:
             self._bars.close()
 
@@ -124,7 +124,7 @@ class _Bars:
             bar.refresh()
 
     def _headline(self, progress: Progress) -> str:
-        """Return what is going on, since when, for how long still, and what is left to reach."""
+        """Return stage, time spent, time left, and what is left to reach."""
         spent = time.perf_counter() - self._begun
         parts = [f"{progress.sampler} {progress.stage} {tqdm.format_interval(spent)}"]
         if progress.done and spent > 1.0:
@@ -138,7 +138,7 @@ class _Bars:
 
 
 def _new_bar(position: int) -> tqdm:
-    # What is drawn at once would be empty.
+    # The first drawing is delayed, as it would be empty.
     return tqdm(total=_STEPS, position=position, leave=False, dynamic_ncols=True, delay=1e-9)
 
 

@@ -35,7 +35,7 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
                 return n_sweeps - sweep
             n, reached = fill(clock, sweep_time, times, sites)
             for k in range(n):
-                i = np.uint32(sites[k])  # an index without sign needs no test for being negative
+                i = np.uint32(sites[k])  # unsigned, which skips the wraparound check
                 cost = flip_cost(target, s, i)
                 if not cost > -np.inf and failed(target):  # to look for a failure at every hit would take longer
                     return n_sweeps - sweep

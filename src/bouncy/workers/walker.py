@@ -1,4 +1,4 @@
-"""A chain whose spins belong to someone else: it moves them when asked and keeps nothing but counts of events."""
+"""A chain that moves spins of another sampler, as a block of it, and keeps nothing but counts of events."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Walker:
         return int(events[HITS]), int(events[FLIPS])
 
     def _settle(self, s: NDArray[np.int8]) -> None:
-        """Have the caches of the target agree with s, and raise where s is impossible."""
+        """Compute the caches of the target from s, and raise where s is impossible."""
         if s.dtype != np.int8 or not s.flags.c_contiguous:
             raise TypeError(f"s must be a contiguous array of int8, got dtype {s.dtype}")
         if hasattr(self._view, "forgive"):  # what failed at the last visit may be well now
@@ -84,7 +84,7 @@ class Walker:
             )
 
     def compile(self, s: NDArray[np.int8]) -> None:
-        """Have everything compiled, or loaded from the cache; whatever the target says of s is ignored."""
+        """Compile everything, or load it from the cache; what the target returns for s is ignored."""
         settle(self._target.view(), s)
         self._call(s, 0)
 
@@ -96,7 +96,7 @@ class Walker:
         return stopped
 
     def state(self) -> list[NDArray[Any]]:
-        """Return a copy of what lasts from one visit to the next."""
+        """Return a copy of the state that is kept from one visit to the next."""
         return [array.copy() for array in state_arrays(self._clock, self._toll)]
 
     def restore(self, state: list[NDArray[Any]]) -> None:
