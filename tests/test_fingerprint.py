@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import bouncy
-from bouncy._fingerprint import target_fingerprint
 
 X = np.array([[1.0, 0.2], [0.3, -1.0], [0.5, 0.5]])
 
@@ -41,9 +40,9 @@ MODELS = {
 
 def test_models_have_fingerprints_of_their_own():
     """Catches two models that are taken for one, and one that is taken for two when it is built again."""
-    found = {name: target_fingerprint(build()) for name, build in MODELS.items()}
+    found = {name: build().fingerprint for name, build in MODELS.items()}
     assert len(set(found.values())) == len(MODELS)
-    assert found == {name: target_fingerprint(build()) for name, build in MODELS.items()}
+    assert found == {name: build().fingerprint for name, build in MODELS.items()}
     assert all(len(text) == 32 and int(text, 16) >= 0 for text in found.values())
 
 
@@ -51,31 +50,30 @@ def test_labels_belong_to_a_model():
     """Catches results that are read under the names of other sites."""
     first, second, numbered = (bouncy.MRF.random(2, seed=0) for _ in range(3))
     first.labels, second.labels, numbered.labels = ["a", "b"], ["b", "a"], [0, 1]
-    assert target_fingerprint(first) != target_fingerprint(second)
-    assert target_fingerprint(numbered) == target_fingerprint(bouncy.MRF.random(2, seed=0))
+    assert first.fingerprint != second.fingerprint
+    assert numbered.fingerprint == bouncy.MRF.random(2, seed=0).fingerprint
 
 
 def test_rounding_is_no_other_model():
     """Catches a fingerprint that another machine's rounding changes; a few parts in 10^15 here."""
     M = bouncy.MRF.random(8, seed=0).M
     r = np.linspace(-1.0, 1.0, 8)
-    assert target_fingerprint(bouncy.MRF(M, r)) == target_fingerprint(bouncy.MRF(M * (1.0 + 1e-15), r))
-    assert target_fingerprint(bouncy.MRF(M, r)) != target_fingerprint(bouncy.MRF(M * (1.0 + 1e-7), r))
+    assert bouncy.MRF(M, r).fingerprint == bouncy.MRF(M * (1.0 + 1e-15), r).fingerprint
+    assert bouncy.MRF(M, r).fingerprint != bouncy.MRF(M * (1.0 + 1e-7), r).fingerprint
 
 
 def test_numbers_that_cancel_are_no_other_model():
     """Catches 1e-17 taken for something else than zero: log p of opposite fields on equal spins."""
     target = bouncy.MRF(np.zeros((2, 2)), [0.1, -0.1])
     other = bouncy.MRF(np.zeros((2, 2)), [0.1 + 1e-17, -0.1 + 2e-17])
-    assert target_fingerprint(target) == target_fingerprint(other)
+    assert target.fingerprint == other.fingerprint
 
 
 def test_random_generators_are_left_alone():
     """Catches a fingerprint that changes what a user draws next."""
     np.random.seed(0)  # noqa: NPY002
     before = np.random.get_state()  # noqa: NPY002
-    target_fingerprint(bouncy.MRF.random(4, seed=0))
-    target_fingerprint(within())
+    assert bouncy.MRF.random(4, seed=0).fingerprint != within().fingerprint
     after = np.random.get_state()  # noqa: NPY002
     assert (before[1] == after[1]).all()
     assert before[2:] == after[2:]
@@ -88,15 +86,15 @@ def test_the_same_in_another_process():
         pass
 
     program = (
-        "import bouncy\nfrom bouncy._fingerprint import target_fingerprint\nclass Named: pass\n"
+        "import bouncy\nclass Named: pass\n"
         "target = bouncy.MRF.random(3, seed=0); target.labels = [Named(), 'b', ('c', 1)]\n"
-        "print(target_fingerprint(target).strip())"
+        "print(target.fingerprint)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     target = bouncy.MRF.random(3, seed=0)
     target.labels = [Named(), "b", ("c", 1)]
     Named.__qualname__ = "Named"
-    assert done.stdout.strip() == target_fingerprint(target)
+    assert done.stdout.strip() == target.fingerprint
 
 
 def test_a_function_that_fails_has_a_fingerprint():
@@ -110,4 +108,4 @@ def test_a_function_that_fails_has_a_fingerprint():
     target = bouncy.Custom(2, log_prob=log_prob, compile=False)
     with pytest.raises(bouncy.TargetError):
         target.log_prob([-1, 1])
-    assert target_fingerprint(target) == target_fingerprint(bouncy.Custom(2, log_prob=log_prob, compile=False))
+    assert target.fingerprint == bouncy.Custom(2, log_prob=log_prob, compile=False).fingerprint

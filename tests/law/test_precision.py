@@ -8,12 +8,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from bouncy.results.precision import look
 from scipy.special import chdtri
 
 import bouncy
 from bouncy.results.batches import student_quantile
 from bouncy.run.goal import Goal
+from bouncy.run.precision import look
 from conftest import base_seed
 from helpers.statistics import coverage_test
 
@@ -75,10 +75,10 @@ def _study(name, chains, replications):
         assert run.stopped_by == "until_se"
         value, error = _values(run, what)
         assert error.max() < bound
-        half = student_quantile(0.95, run._mean.degrees_of_freedom) * error
+        half = student_quantile(0.95, run._sums.degrees_of_freedom) * error
         errors.append((value - truth) / bound)
         covered.append(np.abs(value - truth) <= half)
-        draws.append(run._growth.drawn)
+        draws.append(run.draws_per_chain)
     return np.array(errors), np.array(covered), np.array(draws)
 
 
@@ -125,14 +125,14 @@ def test_intervals_of_functions_cover():
     for k in range(150):
         run = bouncy.sample(target, chains=4, draws=400, warmup=100, seed=base_seed() + k, threads=1)
         value, error = run.expect(both)
-        covered.append(np.abs(value - truth) <= student_quantile(0.95, run._mean.degrees_of_freedom) * error)
+        covered.append(np.abs(value - truth) <= student_quantile(0.95, run._sums.degrees_of_freedom) * error)
     assert 0.89 < np.mean(covered) < 0.995
 
 
 def test_a_bound_needs_its_margin():
     """Catches a bound that is compared with the noisy estimate itself."""
     run = bouncy.sample(bouncy.MRF.random(6, seed=3), chains=4, draws=4000, warmup=100, keep="means", seed=base_seed())
-    degrees = run._mean.degrees_of_freedom
+    degrees = run._sums.degrees_of_freedom
     margin = np.sqrt(degrees / chdtri(degrees, 0.9))
     assert margin > 1.1
     worst = run.mean_se.max()

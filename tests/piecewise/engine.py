@@ -14,13 +14,11 @@ from bouncy.piecewise.flight import Flight, new_flight
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import Cells, Potential, View, new_view
 from bouncy.piecewise.products import all_products, no_products
-from bouncy.piecewise.recorder import PathRecorder, new_path_recorder, write_open_batch
-from bouncy.recorders.recorder import CLOSED
+from bouncy.piecewise.recorder import PathRecorder, new_path_recorder, open_sums
 from bouncy.tolls.budget import new_budget
 from conftest import base_seed
 
 Array = NDArray[np.float64]
-SLOTS = 8
 
 
 @dataclass(frozen=True)
@@ -35,10 +33,8 @@ class Engine:
         advance(self.flight, self.view, self.recorder, duration, sweeps)
 
     def total(self, name: str) -> Array:
-        """Return the sum over all batches, the open one included, of an array of the recorder."""
-        write_open_batch(self.recorder)
-        batches = self.recorder.products.closed if name == "products" else getattr(self.recorder, name)
-        return np.asarray(batches[: self.recorder.tally[CLOSED] + 1].sum(axis=0))
+        """Return an integral over all that was recorded, which is in one batch."""
+        return np.asarray(open_sums(self.recorder)[name])
 
 
 def launch(
@@ -58,8 +54,8 @@ def launch(
     d, cells = y.size, potential.cells
     view = new_view(potential, scale)
     flight = new_flight(y / scale, v, cells.locate(y), refreshment_rate, path_state, new_budget(toll_state))
-    recorded = all_products(d, SLOTS) if products else no_products()
-    recorder = new_path_recorder(d, cells.lower.size, SLOTS, 1, np.full(d, low), np.full(d, high), recorded)
+    recorded = all_products(d) if products else no_products()
+    recorder = new_path_recorder(d, cells.lower.size, np.full(d, low), np.full(d, high), recorded)
     prepare(flight, view)
     return Engine(flight, view, recorder)
 

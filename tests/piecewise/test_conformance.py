@@ -6,7 +6,6 @@ probability 1e-7 per number under Student's law with 31 degrees of freedom, and 
 
 from __future__ import annotations
 
-import copy
 import pickle
 from functools import cache
 
@@ -73,8 +72,8 @@ def test_moments_are_those_of_quadrature(name, sampler):
     assert score(run.mean, run.mean_se, truth.mean) < LARGEST_SCORE
     assert score(run.variance, run.variance_se, np.diagonal(truth.covariance)) < LARGEST_SCORE
     assert score(run.covariance, run.covariance_se, truth.covariance) < LARGEST_SCORE
-    cells = run._average(lambda recorder: recorder.cell)
-    assert score(cells.mean, cells.standard_error, truth.cell) < LARGEST_SCORE
+    cells, error = (estimate(lambda batch: batch["cell"]) for estimate in (run._average, run._error))
+    assert score(cells, error, truth.cell) < LARGEST_SCORE
     assert run.log_prob.mean() == pytest.approx(-truth.energy, abs=0.5)
 
 
@@ -82,14 +81,14 @@ def test_moments_are_those_of_quadrature(name, sampler):
 def test_times_in_cells_and_bins_add_up(name, sampler):
     """Catches pieces of a path that are lost or counted twice: each coordinate is in one cell, and in a bin or none."""
     run = run_of(name, sampler)
-    view, d = run._chains[0].view, run.target.d
-    cells = run._average(lambda recorder: recorder.cell).mean
+    view, d = run.target.view(), run.target.d
+    cells = run._average(lambda batch: batch["cell"])
     assert np.add.reduceat(cells, view.first[:-1]) == pytest.approx(np.ones(d), rel=1e-9)
     whole, error = run.probability()
     assert whole == pytest.approx(np.ones(d), rel=1e-9)
     assert (error < 1e-9).all()
     moving = np.add.reduceat(np.where(view.slope != 0.0, cells, 0.0), view.first[:-1])
-    bins = run._average(lambda recorder: recorder.bin).mean.reshape(d, -1)
+    bins = run._average(lambda batch: batch["bin"]).reshape(d, -1)
     assert bins.sum(axis=1) == pytest.approx(moving, rel=1e-9, abs=1e-12)
 
 
@@ -109,9 +108,8 @@ def test_results_are_the_same_bytes_for_any_way_to_run(name, sampler):
     options = {"chains": 2, "warmup": 20, "seed": 5, "progress": False}
     whole = bouncy.sample(target(name), sampler, draws=60, threads=2, **options)
     parts = bouncy.sample(target(name), sampler, draws=25, threads=1, **options)
-    copied, pickled = copy.copy(parts), pickle.loads(pickle.dumps(parts))
-    for run in (parts, copied, pickled):
-        run.extend(35)
+    pickled = pickle.loads(pickle.dumps(parts))
+    for run in (parts.extend(35), parts.extend(20).extend(15), pickled.extend(35)):
         assert (run.draws == whole.draws).all()
         assert (run.log_prob == whole.log_prob).all()
         assert (run.mean == whole.mean).all()

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from bouncy.run.particle import ParticleChain
 from scipy.integrate import quad
 from scipy.special import ellipe
 from scipy.stats import multivariate_normal
 
 import bouncy
 from bouncy.piecewise import BPS
-from bouncy.piecewise.products import all_products
 from bouncy.piecewise.targets.gaussian import Gaussian, mean_root
-from bouncy.recorders.recorder import LENGTH
+from bouncy.recorders.batches import Batches
 from bouncy.samplers.contract import NotErgodicWarning
+from bouncy.workers.contract import Plan
+from bouncy.workers.paths import PathWorker
 from conftest import base_seed
 from helpers.statistics import z_test
 
@@ -165,10 +165,10 @@ def test_without_refreshment_it_stays_in_a_plane() -> None:
         Gaussian(np.zeros(d), cov=1.0), sampler, chains=40, draws=600, seed=base_seed() + 1, progress=False
     )
     squares = []
-    for chain, draws in zip(run._chains, run.draws, strict=True):
+    for state, draws in zip(run._data.states, run.draws, strict=True):
         singular = np.linalg.svd(draws, compute_uv=False)
         assert singular[2] < 1e-6 * singular[1]
-        y, v = chain.motion.y, chain.motion.v
+        y, v = state["motion.y"], state["motion.v"]
         squares.append(np.sum(draws**2, axis=1).mean() - (y @ y - (v @ y) ** 2))
     assert z_test(np.array(squares)[:, None], 1.0, detect=0.15).passed
 
@@ -182,12 +182,13 @@ def test_variance_of_the_sample_mean() -> None:
     """
     with pytest.warns(NotErgodicWarning):
         sampler = BPS(refreshment=0.0)
-    batches, sweeps = 2000, 50
-    chain = ParticleChain(Gaussian(0.0, cov=1.0), sampler, np.random.SeedSequence([base_seed(), 2]), None)
-    chain.record(4096, 1, np.zeros(1), np.zeros(1), all_products(1, 4096))
-    chain.recorder.tally[LENGTH] = sweeps
-    chain.advance(batches * sweeps)
-    T = sweeps * chain.sweep_time
-    means = chain.recorder.mean[:batches] / T
+    n, sweeps = 2000, 64
+    seed, batches = np.random.SeedSequence([base_seed(), 2]), Batches(2 * n)
+    worker = PathWorker(Gaussian(0.0, cov=1.0), sampler, Plan(slots=batches.most), seed, None)
+    for batch in worker.advance(n * sweeps).batches[0]:
+        batches.append(batch)
+    T = sweeps * worker.sweep_time
+    means = np.array([batch["mean"] for batch in batches.closed]) / T
+    assert means.shape == (n, 1)
     assert z_test(means**2 * T, 4.0 / sqrt(2.0 * pi), detect=0.6).passed
     assert z_test(means, 0.0, detect=0.05).passed

@@ -196,12 +196,12 @@ def test_stationary_start() -> None:
     motion = sampler.start(target, starts[0], np.arange(2), np.random.SeedSequence([base_seed(), 6]))
     averages, ends, velocities = np.empty((n, 3)), np.empty((n, 2)), np.empty((n, 2))
     for k, start in enumerate(starts):
-        recorder = new_path_recorder(2, 2, 4, 1, np.zeros(2), np.zeros(2), all_products(2, 4))
+        recorder = new_path_recorder(2, 2, np.zeros(2), np.zeros(2), all_products(2))
         motion.y[:] = start / target.scale
         motion.v[:] = np.nan
         prepare(motion, view)
         advance(motion, view, recorder, sampler.travel_time, sweeps)
-        sums = np.r_[recorder.mean[:sweeps].sum(axis=0), recorder.products.closed[:sweeps, 1].sum()]
+        sums = np.r_[recorder.open_mean, recorder.products.open[0, 1]]
         averages[k] = sums / (sweeps * sampler.travel_time)
         ends[k], velocities[k] = motion.x + target.mean, motion.v
     laws = [marginal(target, i) for i in range(2)]

@@ -6,11 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
-from bouncy.results.modes import modes_of
-from bouncy.run.tracked import Tracked
 
 import bouncy
-from bouncy.results.run import DisagreementWarning
+from bouncy.recorders.tracked import Tracked
+from bouncy.results.overlap import modes_of
+from bouncy.run.endings import DisagreementWarning
 from bouncy.run.goal import Goal, Verdict
 from conftest import base_seed
 from helpers.statistics import z_test
@@ -52,7 +52,7 @@ def test_whichever_comes_first(target, goal, reason):
     assert run.stopped_by == reason
     assert run.completed
     if reason == "draws":
-        assert run._growth.drawn == goal.get("draws", 1000)
+        assert run.draws_per_chain == goal.get("draws", 1000)
     if reason == "until_se":
         assert run.mean_se.max() < 0.05
 
@@ -104,35 +104,35 @@ def test_seconds_are_kept_to(chains, large):
     target = bouncy.MRF.ising(shape, coupling=0.4)
     bouncy.sample(target, chains=1, draws=1, warmup=0, seed=0)
     run = bouncy.sample(target, chains=chains, seconds=0.2, keep="means", seed=base_seed())
-    spent = np.array([chain.cpu_seconds for chain in run._chains])
+    spent = np.array([state["cpu_seconds"] for state in run._data.states])
     assert run.stopped_by == "seconds"
     assert 0.2 <= spent.mean() <= 0.35
     assert spent.max() <= 0.6
-    assert run._growth.warmup_seconds / chains <= 0.2 * 0.2 + 0.02
+    assert run._data.warmup_seconds / chains <= 0.2 * 0.2 + 0.02
 
 
 def test_extensions_have_goals_of_their_own(target):
     """Catches an extension that counts what was before as its own, or stops at the goal of before."""
     run = bouncy.sample(target, chains=2, draws=100, keep="means", seed=base_seed())
-    before = run._growth.seconds
-    run.extend(seconds=0.05)
-    assert run.stopped_by == "seconds"
-    assert 0.05 <= run._growth.seconds - before <= 0.2
-    drawn = run._growth.drawn
-    bound = 0.8 * run.mean_se.max()
-    run.extend(until_se=bound)
-    assert run.stopped_by == "until_se"
-    assert run.mean_se.max() < bound
-    assert drawn < run._growth.drawn < 20 * drawn
-    assert run.extend(7).stopped_by == "draws"
+    longer = run.extend(seconds=0.05)
+    assert longer.stopped_by == "seconds"
+    assert 0.05 <= (longer._data.cpu_seconds - run._data.cpu_seconds) / 2 <= 0.2
+    bound = 0.8 * longer.mean_se.max()
+    precise = longer.extend(until_se=bound)
+    assert precise.stopped_by == "until_se"
+    assert precise.mean_se.max() < bound
+    assert longer.draws_per_chain < precise.draws_per_chain < 20 * longer.draws_per_chain
+    last = precise.extend(7)
+    assert last.stopped_by == "draws"
+    assert last.draws_per_chain == precise.draws_per_chain + 7
 
 
 def test_extension_to_a_bound_that_holds_already(target):
     """Catches an extension that has to become longer although it is precise enough."""
     run = bouncy.sample(target, chains=4, draws=4000, warmup=100, keep="means", seed=base_seed())
-    run.extend(until_se=0.5)
-    assert run.stopped_by == "until_se"
-    assert run._growth.drawn == 4000
+    same = run.extend(until_se=0.5)
+    assert same.stopped_by == "until_se"
+    assert same.draws_per_chain == 4000
     with pytest.raises(ValueError, match="the function that the run began with"):
         run.extend(until_se=0.1, se_of=lambda s: s[:, 0])
 
@@ -172,7 +172,7 @@ def test_hopeless_runs_end(target):
         warnings.simplefilter("always")
         run = bouncy.sample(target, chains=2, until_se=0.1, keep="means", seed=base_seed(), initial=initial)
     assert run.stopped_by == "disagreement"
-    assert run._growth.level < 500_000
+    assert run._data.sweeps < 500_000
     told = [str(w.message) for w in caught if w.category is DisagreementWarning]
     assert len(told) == 1
     assert "initial=" in told[0]
@@ -195,7 +195,7 @@ def test_chains_that_agree_are_not_accused():
         run = bouncy.sample(FREE, chains=4, draws=64, keep="means", seed=base_seed() + k, threads=1)
         for _ in range(5):
             alarms += bool((run._disagreement() < 1e-4 / 3).any())
-            run.extend(draws=64)
+            run = run.extend(draws=64)
     assert alarms <= 1
 
 
@@ -214,7 +214,7 @@ def test_recording_begins_anew_where_the_start_was_far_away():
             target, chains=4, until_se=10.0, keep="means", seed=base_seed() + k, initial=3000.0 * along, threads=1
         )
         assert run.stopped_by == "until_se"
-        assert run._growth.level < 4.0 * run._growth.sweeps, "a new beginning must not cost more than it is worth"
+        assert run._data.sweeps < 4.0 * run._data.recorded, "a new beginning must not cost more than it is worth"
         found.append(run.mean @ along / 100.0)
     z_test(np.array(found), 0.0, alpha=1e-5, detect=0.25).check()
 
@@ -272,15 +272,14 @@ def test_tracked_batches_hold_everything():
     """Catches a batch that is lost, counted twice or closed too early, however states arrive."""
     rng = np.random.default_rng(base_seed())
     values = rng.normal(size=(1000, 2))
-    tracked = Tracked(lambda x: x, 1, 8)
+    tracked = Tracked(lambda x: x, 2, 8)
     for part in np.split(values, np.sort(rng.integers(0, 1000, 40))):
-        tracked.append(0, part)
-    length, closed = int(tracked.length[0]), int(tracked.closed[0])
-    assert tracked.count(0) == 1000
-    assert (length, closed) == (128, 7)
-    expected = values[: closed * length].reshape(closed, length, 2).sum(axis=1)
-    np.testing.assert_allclose(tracked.sums[0, :closed], expected, atol=1e-12)
-    np.testing.assert_allclose(tracked.open[0], values[closed * length :].sum(axis=0), atol=1e-12)
+        tracked.append([part, -part])
+    assert tracked.count == 1000
+    for k, sign in enumerate((1.0, -1.0)):
+        closed = np.array([batch["f"] for batch in tracked.batches[k].closed])
+        np.testing.assert_allclose(closed, sign * values[:896].reshape(7, 128, 2).sum(axis=1), atol=1e-12)
+        np.testing.assert_allclose(tracked.open[k], sign * values[896:].sum(axis=0), atol=1e-12)
 
 
 # Memory

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import bouncy
-from bouncy._sample import NoFlipWarning
-from bouncy.run.session import Session
+from bouncy.run.driver import Driver
+from bouncy.run.endings import NoFlipWarning
 from bouncy.samplers import names
 from conftest import base_seed
 
@@ -87,21 +87,21 @@ def test_path_without_flips():
 
 def test_path_of_an_interrupted_run(target, monkeypatch):
     """Catches flips that are ahead of the draws when a run is stopped in the middle of something."""
-    keep, calls = Session.keep, []
+    take, rounds = Driver._take, []
 
-    def interrupting(self, chain, rows):
-        keep(self, chain, rows)
-        calls.append(chain.number)
-        if len(calls) == 12 and not self._interrupts.seen:
-            self.interrupt()
+    def interrupting(self, done):
+        take(self, done)
+        rounds.append(done.end)
+        if len(rounds) == 6:
+            self._interrupts.note()
 
-    monkeypatch.setattr(Session, "keep", interrupting)
+    monkeypatch.setattr(Driver, "_take", interrupting)
     with pytest.warns(bouncy.InterruptedWarning):
         path = bouncy.sample(target, chains=2, draws=10**7, warmup=20, seed=base_seed(), keep="path")
     monkeypatch.undo()
     assert path.stopped_by == "interrupt"
-    assert 0 < path._growth.drawn < 10**7
-    drawn = bouncy.sample(target, chains=2, draws=path._growth.drawn, warmup=20, seed=base_seed())
+    assert 0 < path.draws_per_chain < 10**7
+    drawn = bouncy.sample(target, chains=2, draws=path.draws_per_chain, warmup=20, seed=base_seed())
     assert path.draws.tobytes() == drawn.draws.tobytes()
     assert sum(flips.size for flips in path.flips) == path.flips_per_site.sum()
 

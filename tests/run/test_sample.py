@@ -1,7 +1,6 @@
 """`sample` and `Run`: reproducibility, estimators on the path, bad input, chains that cannot move."""
 
 import contextlib
-import copy
 import signal
 import subprocess
 import sys
@@ -9,15 +8,19 @@ import textwrap
 import threading
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import bouncy
-from bouncy._sample import NoFlipWarning
+from bouncy.recorders.batches import Batches
 from bouncy.recorders.contract import BOUNCES
+from bouncy.results import as_run
+from bouncy.run.endings import NoFlipWarning
 from bouncy.samplers import names
 from bouncy.samplers.contract import NotErgodicWarning
+from bouncy.workers.spins import SpinWorker
 
 # Random scans differ from systematic ones by their clocks alone, which have tests of their own.
 SAMPLERS = sorted(name for name in names() if not name.endswith("-random"))
@@ -50,13 +53,12 @@ def test_extended_run_equals_one_long_run(target, sampler, thin):
     """Catches an accumulator reset at the edge of a call and a generator that starts again."""
     whole = bouncy.sample(target, sampler, chains=2, draws=210, warmup=50, thin=thin, seed=1)
     parts = bouncy.sample(target, sampler, chains=2, draws=7, warmup=50, thin=thin, seed=1)
-    before = parts.draws.copy()
-    parts.mean  # noqa: B018 - a cached result must not survive
-    assert parts.extend(draws=200) is parts
-    parts.extend(draws=3)
-    assert _everything(whole) == _everything(parts)
-    assert (parts.draws[:, :7] == before).all()
-    assert whole.diagnostics["hits"] == parts.diagnostics["hits"]
+    before = _everything(parts)
+    longer = parts.extend(draws=200).extend(draws=3)
+    assert _everything(whole) == _everything(longer)
+    assert whole.diagnostics["hits"] == longer.diagnostics["hits"]
+    assert (whole._data.sweeps, whole._data.begun) == (longer._data.sweeps, longer._data.begun)
+    assert _everything(as_run(parts._data)) == before, "an extension must leave the shorter run as it was"
 
 
 def test_chains_differ(target):
@@ -65,78 +67,10 @@ def test_chains_differ(target):
     assert len({chain.tobytes() for chain in run.draws}) == 4
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_chain_state_can_be_restored(target, sampler):
-    """Catches a part of the state that is left out of a copy: a restored chain must go on with the same bytes."""
-    from bouncy.run.chain import Chain
-
-    from bouncy.recorders.pairs import all_pairs
-    from bouncy.samplers import as_sampler
-
-    pairs = all_pairs(target.d, 8)
-    chain = Chain(target, as_sampler(target, sampler), np.random.SeedSequence(4), None, slots=8, thin=1, pairs=pairs)
-    chain.advance(13)
-    state = chain.state()
-    outcomes = []
-    for _ in range(2):
-        chain.advance(200)
-        outcomes.append((chain.s.tobytes(), chain.recorder.path.tobytes(), chain.recorder.mean.tobytes()))
-        chain.restore(state)
-    assert outcomes[0] == outcomes[1]
-
-
 def test_seed_of_a_run_without_one_repeats_it(target):
     """Catches a run that cannot be repeated because nobody knows its seed."""
     first = bouncy.sample(target, chains=2, draws=20)
     assert _everything(bouncy.sample(target, chains=2, draws=20, seed=first.seed)) == _everything(first)
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_path_averages_equal_those_of_the_event_list(sampler):
-    """Catches holding times that do not sum to the run's time: the averages are recomputed from hits one by one."""
-    from bouncy.run.chain import Chain
-
-    from bouncy.clocks.contract import fill, shift
-    from bouncy.recorders.pairs import all_pairs
-    from bouncy.results import moments
-    from bouncy.samplers import as_sampler
-    from bouncy.targets.contract import flip_cost, on_flip
-    from bouncy.tolls.contract import pay
-
-    target = bouncy.MRF.random(5, sigma_M=0.5, sigma_r=0.3, seed=8)
-    make = lambda: Chain(  # noqa: E731
-        target, as_sampler(target, sampler), np.random.SeedSequence(4), None, slots=8, thin=1, pairs=all_pairs(5, 8)
-    )
-    sweeps = 37
-    fast, slow = make(), make()
-    fast.advance(sweeps)
-    integral, pairs, conditional, hits = np.zeros(5), np.zeros((5, 5)), np.zeros(5), 0
-    times, sites = np.empty(999), np.empty(999, np.int32)
-    purse = slow.toll.purse[0]
-    with np.errstate(over="ignore"):
-        for _ in range(sweeps):
-            previous, reached = 0.0, False
-            while not reached:
-                n, reached = fill(slow.clock, slow.sweep_time, times, sites)
-                hits += n
-                for t, i in [*zip(times[:n], sites[:n], strict=True), *[(slow.sweep_time, -1)] * int(reached)]:
-                    integral += slow.s * (t - previous)
-                    pairs += np.outer(slow.s, slow.s) * (t - previous)
-                    previous = t
-                    if i >= 0:
-                        passed, purse = pay(slow.toll, purse, flip_cost(slow.view, slow.s, i), i)
-                        if passed:
-                            slow.s[i] = -slow.s[i]
-                            on_flip(slow.view, slow.s, i)
-            shift(slow.clock, slow.sweep_time)
-            conditional -= np.tanh(target.r + target.M @ slow.s)
-    assert (fast.s == slow.s).all()
-    sums = moments.Sums.of([fast])
-    total = sweeps * fast.sweep_time
-    np.testing.assert_allclose(moments.spin_path_means(sums).mean, integral / total, atol=1e-12)
-    np.testing.assert_allclose(moments.pair_path_means(sums)[0], pairs / total, atol=1e-12)
-    np.testing.assert_allclose(moments.spin_means(sums).mean, conditional / sweeps, atol=1e-12)
-    assert moments.event_totals(sums)[0] == hits
 
 
 @pytest.mark.parametrize(
@@ -256,11 +190,16 @@ def test_rates_are_not_judged_from_a_few_events():
 def test_clock_that_never_bounces_is_called_a_bug(target):
     """Catches a rule about few events that also excuses a clock which makes none."""
     run = bouncy.sample(target, draws=200, seed=0)
-    for chain in run._chains:
-        chain.recorder.events[:, BOUNCES] = 0.0
-        chain.recorder.open_events[BOUNCES] = 0.0
-    assert run.diagnostics["bounce_rate_z"] == -np.inf
-    assert any("bounce_rate_z" in text for text in run.diagnostics["warnings"])
+
+    def still(batch):
+        return {**batch, "events": np.where(np.arange(4) == BOUNCES, 0.0, batch["events"])}
+
+    data = run._data
+    records = data.records.shared()
+    records.batches = [Batches(one.most, [still(batch) for batch in one.closed]) for one in records.batches]
+    broken = as_run(replace(data, records=records, open=[still(batch) for batch in data.open]))
+    assert broken.diagnostics["bounce_rate_z"] == -np.inf
+    assert any("bounce_rate_z" in text for text in broken.diagnostics["warnings"])
 
 
 @pytest.mark.parametrize("keep", ["draws", "means"])
@@ -285,13 +224,14 @@ def test_results_cannot_be_changed_by_accident(target):
             getattr(run, name)[...] = 0.0
 
 
-def test_copies_of_a_run_go_their_own_ways(target):
-    """Catches two runs that share their chains and lose each other's draws."""
-    run = bouncy.sample(target, chains=2, draws=20, seed=0)
-    other = copy.copy(run)
-    other.extend(draws=10)
-    run.extend(draws=10)
-    assert _everything(run) == _everything(other)
+@pytest.mark.parametrize("keep", ["draws", "means", "path"])
+def test_extensions_of_a_run_are_independent(target, keep):
+    """Catches two runs that share arrays which one of them changes, or rows that the second writes over."""
+    run = bouncy.sample(target, chains=2, draws=20, seed=0, keep=keep)
+    before = _everything(run)
+    long, short = run.extend(draws=30), run.extend(draws=10)
+    assert _everything(short.extend(draws=20)) == _everything(long) == _everything(run.extend(draws=30))
+    assert _everything(as_run(run._data)) == before
 
 
 def test_spawned_seed_repeats_a_run(target):
@@ -436,25 +376,22 @@ def test_interrupt_stops_a_run_of_hours():
 
 def test_error_in_an_extension_leaves_the_run_as_it_was(target, monkeypatch):
     """Catches chains of different length after an error in the middle of an extension."""
-    from bouncy.run.chain import Chain
-
     run = bouncy.sample(target, chains=2, draws=50, seed=9)
     before = _everything(run)
-    original, calls = Chain.advance, []
+    original, calls = SpinWorker.advance, []
 
-    def failing(self, sweeps):
+    def failing(self, sweeps, keep):
         calls.append(sweeps)
         if len(calls) > 6:
             raise KeyboardInterrupt
-        original(self, sweeps)
+        return original(self, sweeps, keep)
 
-    monkeypatch.setattr(Chain, "advance", failing)
+    monkeypatch.setattr(SpinWorker, "advance", failing)
     with pytest.raises(KeyboardInterrupt):
         run.extend(draws=100000)
     monkeypatch.undo()
-    assert _everything(run) == before
-    run.extend(draws=25)
-    assert _everything(run) == _everything(bouncy.sample(target, chains=2, draws=75, warmup=200, seed=9))
+    assert _everything(as_run(run._data)) == before
+    assert _everything(run.extend(draws=25)) == _everything(bouncy.sample(target, chains=2, draws=75, seed=9))
 
 
 def test_no_thread_is_left_behind(target):

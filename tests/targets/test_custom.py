@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from bouncy.run.chain import Chain
-from bouncy.run.kernel import advance, settle
 from numba import njit, objmode
 
 import bouncy
-from bouncy.recorders.pairs import no_pairs
 from bouncy.samplers import names
 from bouncy.targets.contract import conditional_means
 from bouncy.testing import check_target
+from bouncy.workers.contract import Plan
+from bouncy.workers.kernel import advance, settle
+from bouncy.workers.spins import SpinWorker
 
 RANDOM = bouncy.MRF.random(6, sigma_M=0.5, sigma_r=0.3, seed=2)
 # Couplings in sixteenths: sums of them are exact, whatever their order.
@@ -467,43 +467,43 @@ def break_down(s, i, seen):
     raise ValueError("down")
 
 
-def chain_that_counts(cost, compile):
-    """Return a chain of a target that keeps (whether a flip failed, costs asked for since, all costs)."""
+def worker_that_counts(cost, compile):
+    """Return a worker on a target that keeps (whether a flip failed, costs asked for since, all costs)."""
     target = bouncy.Custom(50, cost, flat, cache=np.zeros(3), init=fill, on_flip=break_down, compile=compile)
-    chain = Chain(target, bouncy.Metropolis(), np.random.SeedSequence(0), None, 2, 1, no_pairs())
-    (seen,) = chain.view.memory.caches
-    return chain, seen
+    worker = SpinWorker(target, bouncy.Metropolis(), Plan(), np.random.SeedSequence(0), None)
+    (seen,) = worker.view.memory.caches
+    return worker, seen
 
 
 @both_ways
 def test_no_cost_is_asked_for_after_a_flip_that_failed(compile):
     """Would catch a loop that goes on with a cache of unknown content."""
-    chain, seen = chain_that_counts(count, compile)
+    worker, seen = worker_that_counts(count, compile)
     with pytest.raises(bouncy.TargetError, match=r"on_flip \(break_down\) raised ValueError: down"):
-        chain.advance(2)
+        worker.advance(2)
     assert seen.tolist() == [1.0, 0.0, 1.0]
 
 
 @both_ways
 def test_no_flip_is_made_at_what_is_no_cost(compile):
     """Would catch a failure that is noticed only after the flip, in a state that the error does not show."""
-    chain, seen = chain_that_counts(count_and_fail, compile)
-    before = chain.s.copy()
+    worker, seen = worker_that_counts(count_and_fail, compile)
+    before = worker.s.copy()
     with pytest.raises(bouncy.TargetError, match="returned -inf") as failure:
-        chain.advance(2)
+        worker.advance(2)
     assert seen.tolist() == [0.0, 0.0, 1.0]
-    assert np.array_equal(chain.s, before)
+    assert np.array_equal(worker.s, before)
     assert np.array_equal(failure.value.state, before)
 
 
 @both_ways
-def test_a_chain_that_was_stopped_stays_so(compile):
+def test_a_worker_that_was_stopped_stays_so(compile):
     """Would catch a stop between two calls of the loop that the second ignores."""
-    chain, seen = chain_that_counts(count, compile)
-    chain.stop()
+    worker, seen = worker_that_counts(count, compile)
+    worker.stop()
     for _ in range(2):
         with pytest.raises(bouncy.TargetError, match="was stopped"):
-            chain.advance(2)
+            worker.advance(2)
     assert seen.tolist() == [0.0, 0.0, 0.0]
 
 
@@ -515,7 +515,7 @@ def test_python_is_not_called_after_a_stop(role):
     def stop(s, *arguments):
         calls.append(s)
         if len(calls) == 5:
-            chain.stop()
+            worker.stop()
         return refusal if len(calls) > 1 else 0.0
 
     refusal = {"flip_cost": 1e9, "log_prob": -1e9, "on_flip": 0.0}[role]
@@ -523,9 +523,9 @@ def test_python_is_not_called_after_a_stop(role):
     if role == "on_flip":
         functions |= {"flip_cost": lambda s, i, c: 0.0, "init": lambda s, c: None, "cache": np.zeros(1)}
     target = bouncy.Custom(50, **({"log_prob": flat} | functions), compile=False)
-    chain = Chain(target, bouncy.Metropolis(), np.random.SeedSequence(0), np.ones(50, np.int8), 2, 1, no_pairs())
+    worker = SpinWorker(target, bouncy.Metropolis(), Plan(), np.random.SeedSequence(0), np.ones(50, np.int8))
     with pytest.raises(bouncy.TargetError, match="was stopped"):
-        chain.advance(2)
+        worker.advance(2)
     assert len(calls) == 5
 
 
@@ -559,7 +559,7 @@ def test_a_run_can_travel():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         elsewhere = pool.submit(bouncy.Run.extend, run, 10).result()
     assert np.array_equal(elsewhere.draws, run.extend(10).draws)
-    assert np.array_equal(elsewhere.extend(5).draws, run.extend(5).draws)
+    assert np.array_equal(elsewhere.extend(5).draws, run.extend(15).draws)
 
 
 def test_an_error_can_travel():

@@ -5,11 +5,11 @@ from math import exp
 
 import numpy as np
 import pytest
-from bouncy.run.walker import Walker
 
 from bouncy.samplers import as_sampler
 from bouncy.targets.contract import TargetError
 from bouncy.targets.custom import Custom
+from bouncy.workers.walker import Walker
 from conftest import base_seed
 from helpers.statistics import z_test
 
