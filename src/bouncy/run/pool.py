@@ -38,10 +38,13 @@ class Done(NamedTuple):
 
 
 class Round:
-    """Sweeps that all workers make, from `begin` to `end`, and what those recorded that have finished it."""
+    """Sweeps that all workers make, from `begin` to `end`, and what those recorded that have finished it.
 
-    def __init__(self, begin: int, end: int) -> None:
-        self.begin, self.end = begin, end
+    What is kept of the draws is the same for all workers, also if another round is handed over in the meantime.
+    """
+
+    def __init__(self, begin: int, end: int, keep: Keep) -> None:
+        self.begin, self.end, self.keep = begin, end, keep
         self.slices: dict[Worker, Slice] = {}
 
 
@@ -163,8 +166,9 @@ class Pool(ABC):
             if k == len(self._rounds):
                 if not may_plan or last >= end or k == _MOST_ROUNDS:
                     continue
-                self._rounds.append(Round(last, min(end, last + self._sweeps(workers, keep(), longest()))))
-            future = self._submit(worker, self._rounds[k].end, keep())
+                kept = keep()
+                self._rounds.append(Round(last, min(end, last + self._sweeps(workers, kept, longest())), kept))
+            future = self._submit(worker, self._rounds[k].end, self._rounds[k].keep)
             if future is not None:
                 self._flying[future] = worker
                 future.add_done_callback(lambda _: self._news.set())
