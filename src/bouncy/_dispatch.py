@@ -21,6 +21,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Lowest and highest values of an array of a part, each a number or an array of its shape.
 Bounds = Callable[[Any], tuple[Any, Any]] | None
+# Largest finite number.
+FINITE = sys.float_info.max
 
 _state_fields: dict[type, tuple[str, ...]] = {}
 _bounds: dict[type, Mapping[str, Bounds]] = {}
@@ -30,7 +32,8 @@ def part(*state: str, bounds: Mapping[str, Bounds] = MappingProxyType({})) -> Ca
     """Declare a `NamedTuple` to be a part of a sampler and name the arrays that change while a chain runs.
 
     A name is that of a field, or of a property that returns a list of arrays. All other arrays describe the model or
-    are scratch: they may be shared between chains, and a copy of the state can do without them.
+    are scratch: they may be shared between chains, and a copy of the state can do without them. Fields that are parts,
+    and a property `inside` that is one, have states of their own.
 
     `bounds` gives, for a part in any state, the least and the largest values of arrays that compiled code uses as
     indices or counts, or whose numbers could keep it from coming to an end. A state that is restored is checked
@@ -64,28 +67,36 @@ def named_state(name: str, item: Any) -> dict[str, Any]:
             arrays |= {f"{name}.{field}.{k}": array for k, array in enumerate(found)}
         else:
             arrays[f"{name}.{field}"] = found
-    for field, inner in zip(item._fields, item, strict=True):
-        if type(inner) in _state_fields:
-            arrays |= named_state(f"{name}.{field}", inner)
+    for field, inner in _inner_parts(item).items():
+        arrays |= named_state(f"{name}.{field}", inner)
     return arrays
 
 
 def check_bounds(state: Mapping[str, Any], name: str, item: Any) -> None:
     """Raise `ValueError` if an array of a state, by its dotted name, has a value that it can never have in a part."""
     for field in _state_fields[type(item)]:
-        bounds, array = _bounds[type(item)].get(field, _finite), state.get(f"{name}.{field}")
-        if bounds is None or array is None:
-            continue
-        low, high = bounds(item)
-        if not ((array >= low) & (array <= high)).all():  # a comparison with NaN is false
-            raise ValueError(f"{name}.{field} holds numbers that are out of range")
-    for field, inner in zip(item._fields, item, strict=True):
-        if type(inner) in _state_fields:
-            check_bounds(state, f"{name}.{field}", inner)
+        bounds = _bounds[type(item)].get(field, _finite)
+        if bounds is not None:
+            check_range(f"{name}.{field}", state[f"{name}.{field}"], *bounds(item))
+    for field, inner in _inner_parts(item).items():
+        check_bounds(state, f"{name}.{field}", inner)
+
+
+def check_range(name: str, array: Any, low: Any = -FINITE, high: Any = FINITE) -> None:
+    """Raise `ValueError` unless all numbers of an array are in range, by default finite, and no generator is all 0."""
+    inside = (array >= low) & (array <= high)  # a comparison with NaN is false
+    if not inside.all() or (name.endswith(".rng") and not array.any()):
+        raise ValueError(f"{name} holds numbers that are out of range")
 
 
 def _finite(item: Any) -> tuple[float, float]:
-    return -sys.float_info.max, sys.float_info.max
+    return -FINITE, FINITE
+
+
+def _inner_parts(item: Any) -> dict[str, Any]:
+    """Return the parts inside a part, by name: some of its fields, and its property `inside`."""
+    found = {**item._asdict(), "inside": getattr(item, "inside", None)}
+    return {name: inner for name, inner in found.items() if type(inner) in _state_fields}
 
 
 def generic(declaration: Function) -> Function:

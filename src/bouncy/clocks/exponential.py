@@ -22,7 +22,7 @@ from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_sphere
 from bouncy.clocks._sorting import sort_order
-from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, mean_speed, position, restart, shift
+from bouncy.clocks.contract import MOST_EVENTS, Clock, fill, leg_bounds, mean_speed, position, restart, shift
 
 
 @part(
@@ -30,7 +30,7 @@ from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, mean_speed
     bounds={
         "near": lambda clock: (0, clock.z.size - 1),
         "due": lambda clock: (0, clock.z.size - 1),
-        "leg": lambda clock: (-LONGEST, np.inf),
+        "leg": lambda clock: leg_bounds(clock.leg, REFRESH_RATE, T_REFRESH),
         "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, clock.z.size, clock.z.size, clock.z.size]),
     },
 )  # fmt: skip

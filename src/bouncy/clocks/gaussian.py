@@ -24,14 +24,14 @@ from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_normal, fill_sphere
 from bouncy.clocks._sorting import sort_order
-from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, mean_speed, position, restart, shift
+from bouncy.clocks.contract import MOST_EVENTS, Clock, fill, leg_bounds, mean_speed, position, restart, shift
 
 
 @part(
     "site", "V", "P", "leg", "count", "rng",
     bounds={
         "site": lambda clock: (0, clock.site.size - 1),
-        "leg": lambda clock: (-LONGEST, np.inf),
+        "leg": lambda clock: leg_bounds(clock.leg, REFRESH_RATE, T_REFRESH),
         "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, clock.site.size - 1, clock.site.size]),
     },
 )  # fmt: skip

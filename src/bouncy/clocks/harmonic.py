@@ -18,14 +18,14 @@ from bouncy._dispatch import implements, part
 from bouncy._random import fill_normal
 from bouncy.clocks._angles import fill_angles
 from bouncy.clocks._sorting import sort_order
-from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, position, restart, shift
+from bouncy.clocks.contract import MOST_EVENTS, Clock, fill, leg_bounds, position, restart, shift
 
 
 @part(
     "site", "phase", "cosine", "sine", "energy", "leg", "count", "rng",
     bounds={
         "site": lambda clock: (0, clock.site.size - 1),
-        "leg": lambda clock: (-LONGEST, np.inf),
+        "leg": lambda clock: leg_bounds(clock.leg, TRAVEL_TIME, T_REFRESH),
         "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, clock.site.size]),
     },
 )  # fmt: skip

@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import helper
-from bouncy._dispatch import implements, part
+from bouncy._dispatch import FINITE, implements, part
 from bouncy._random import exponential, fill_normal
 from bouncy.clocks._queue import arrange, sift_down
-from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, position, restart, shift
+from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, leg_bounds, position, restart, shift
 
 
 @part(
     "due", "queue", "energy", "leg", "count", "rng",
     bounds={
-        "due": lambda clock: (-LONGEST, np.inf),
+        "due": lambda clock: (-LONGEST, FINITE),
         "queue": lambda clock: (0, clock.queue.size - 1),
-        "leg": lambda clock: (-LONGEST, np.inf),
+        "leg": lambda clock: leg_bounds(clock.leg, TRAVEL_TIME, T_REFRESH),
         "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, 1]),
     },
 )  # fmt: skip

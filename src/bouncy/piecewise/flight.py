@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import helper
-from bouncy._dispatch import implements, part
+from bouncy._dispatch import FINITE, implements, part
 from bouncy._random import exponential, fill_sphere
-from bouncy.clocks.contract import LONGEST, MOST_EVENTS
+from bouncy.clocks.contract import LONGEST, MOST_EVENTS, leg_bounds
 from bouncy.piecewise.coupling import add_columns, diagonal, multiply
 from bouncy.piecewise.events import climbed, time_to_spend
 from bouncy.piecewise.motion import settle, sweep
@@ -38,19 +38,19 @@ Array = NDArray[np.float64]
 
 
 def _leg_bounds(flight: Any) -> tuple[Any, Any]:
-    low = np.full(9, -np.inf)
-    low[[T, T_REFRESH, WINDOW_END]] = -LONGEST
-    return low, np.inf
+    low, high = leg_bounds(flight.leg, REFRESH_RATE, T_REFRESH, STALE)
+    low[[SLOPE, CURVE]] = -FINITE
+    return low, high
 
 
 @part(
     "y", "v", "p", "u", "F", "Q", "row", "slope", "shift", "tilt", "curvature", "lower", "upper", "near", "due", "leg",
     "count", "rng",
     bounds={
-        "lower": lambda flight: (-np.inf, np.inf),
-        "upper": lambda flight: (-np.inf, np.inf),
+        "lower": lambda flight: (-np.inf, FINITE),
+        "upper": lambda flight: (-FINITE, np.inf),
         "near": lambda flight: (0, flight.y.size - 1),
-        "due": lambda flight: (-LONGEST, np.inf),
+        "due": lambda flight: (-LONGEST, FINITE),
         "leg": _leg_bounds,
         "count": lambda flight: (0, [flight.y.size, MOST_EVENTS]),
     },

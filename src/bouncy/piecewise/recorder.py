@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import helper
-from bouncy._dispatch import part
+from bouncy._dispatch import FINITE, part
+from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.piecewise.products import Products
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
@@ -26,7 +27,10 @@ BINS = 64
 
 @part(
     "open_mean", "open_square", "open_cell", "open_bin", "open_events", "flips", "extremes", "low", "width",
-    bounds={"extremes": lambda recorder: (-np.inf, np.inf)},
+    bounds={
+        "flips": lambda recorder: (0, MOST_EVENTS),
+        "extremes": lambda recorder: ([[-FINITE], [-np.inf]], [[np.inf], [FINITE]]),  # before the first sweep
+    },
 )  # fmt: skip
 class PathRecorder(NamedTuple):
     """Integrals over the open batch, and room for draws. The loop ends where a batch does; `take_batch` closes it."""

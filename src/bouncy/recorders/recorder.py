@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
+from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import has_room, record_flip, record_sweep
 from bouncy.recorders.pairs import Pairs, pairs_flip, pairs_sweep
@@ -16,7 +17,10 @@ from bouncy.recorders.trail import AnyTrail, no_trail, trail_flip, trail_has_roo
 from bouncy.targets.contract import conditional_means, log_prob
 
 
-@part("open_path", "open_mean", "open_events", "flips", "elapsed")
+@part(
+    "open_path", "open_mean", "open_events", "flips", "elapsed",
+    bounds={"flips": lambda recorder: (0, MOST_EVENTS)},
+)  # fmt: skip
 class Recorder(NamedTuple):
     """Sums over the open batch, and room for draws. The loop ends where a batch does; `take_batch` closes it."""
 

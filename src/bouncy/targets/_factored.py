@@ -26,7 +26,14 @@ _LANES = 32
 _RELIEF = -1e100
 
 
-@target_part("U", "u", "order", "place", "tally", "sums")
+@target_part(
+    "U", "u", "order", "place", "tally", "sums",
+    bounds={
+        "order": lambda view: (0, view.place.size - 1),
+        "place": lambda view: (-1, view.order.size - 1),
+        "tally": lambda view: (0, [view.order.size, 1, max(_FLIPS_PER_FACTOR, view.order.size)]),
+    },
+)  # fmt: skip
 class FactoredModel(NamedTuple):
     """A regression and the Cholesky factor of the current model.
 

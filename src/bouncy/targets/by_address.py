@@ -50,7 +50,10 @@ NAMES = ("", *(function.__name__ for function in FUNCTIONS))
 RAISED, BAD_AT = -1, 1
 
 
-@part("caches")
+@part(
+    "fault", "caches",
+    bounds={"fault": lambda view: ([FINE, -1], [FINE, view.where.size - 1]), "caches": None},
+)  # fmt: skip
 class Linked(NamedTuple):
     """The addresses of the functions of a target, and of the part that they work on.
 
@@ -76,8 +79,13 @@ class Linked(NamedTuple):
 
     @property
     def caches(self) -> list[NDArray[Any]]:
-        """The arrays that change while a chain runs."""
-        return [self.fault, *self.memory.caches]
+        """The arrays of a user that change while a chain runs."""
+        return self.memory.caches
+
+    @property
+    def inside(self) -> Any:
+        """The part at the address; None where its arrays are those of a user."""
+        return self.memory.inside
 
     def failure(self) -> TargetError | None:
         """Return the error of the function that failed, or None."""
@@ -114,13 +122,15 @@ class Memory:
     keep
         Objects that own the memory.
     caches : list of arrays
-        The arrays that change while a chain runs.
+        The arrays of a user that change while a chain runs.
     recipe : tuple
         A function and its arguments, the caches among them, that make this view.
     explain : callable
         Returns the error for (code of the function, site, spins).
     fault : array of int64, shape (2,), optional
         Where failures are reported, if not in an array of its own.
+    inside : NamedTuple, optional
+        The part at the address, if it is one of ours.
     """
 
     def __init__(
@@ -130,12 +140,14 @@ class Memory:
         recipe: tuple[Callable[..., Linked], tuple[Any, ...]],
         explain: Callable[[int, int, NDArray[np.int8]], TargetError],
         fault: NDArray[np.int64] | None = None,
+        inside: Any = None,
     ) -> None:
         self._fault = np.zeros(2, np.int64) if fault is None else fault
         self._keep = keep
         self.caches = caches
         self.recipe = recipe
         self.explain = explain
+        self.inside = inside
 
     def copy(self) -> Linked:
         """Return an independent view in the same state."""
@@ -161,11 +173,12 @@ def linked(view: Any, d: int) -> Linked:
     memory = lay_out(view)
     inner = getattr(view, "inner", None)
     owner = Memory(
-        keep=(view, memory),
-        caches=state_arrays(view),
+        keep=memory,
+        caches=[],
         recipe=(linked, (view, d)),
         explain=functools.partial(_explain, view),
         fault=None if inner is None else inner.fault,
+        inside=view,
     )
     addresses = {
         name: address_of(entry, pointer, *ARGUMENTS[name])

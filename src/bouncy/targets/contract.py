@@ -33,6 +33,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from numbers import Real
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -40,7 +41,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import helper, kernel
-from bouncy._dispatch import generic, implements, part
+from bouncy._dispatch import Bounds, generic, implements, part
 from bouncy._fingerprint import PROBES, described, fixed_spins, probe_generator
 from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative, check_spins
@@ -302,10 +303,11 @@ def failed(view):
 FUNCTIONS = (flip_cost, log_prob, init, on_flip, conditional_means)
 
 
-def target_part(*cache: str) -> Callable[[type], Any]:
+def target_part(*cache: str, bounds: Mapping[str, Bounds] = MappingProxyType({})) -> Callable[[type], Any]:
     """Declare a `NamedTuple` whose methods are the functions of a target, and name the fields that are its cache.
 
-    Functions without a method get their defaults; that of `log_prob` needs a target that is called by address.
+    Functions without a method get their defaults; that of `log_prob` needs a target that is called by address. `bounds`
+    gives the least and the largest values of caches, as for `part`.
     """
 
     def register(part_type: type) -> Any:
@@ -315,7 +317,7 @@ def target_part(*cache: str) -> Callable[[type], Any]:
             if body is not None:
                 implements(function, part_type)(body)
         implements(failed, part_type)(_never)
-        return part(*cache)(part_type)
+        return part(*cache, bounds=bounds)(part_type)
 
     return register
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bouncy._dispatch import FINITE
 from bouncy._validation import check_count, check_flag
 from bouncy.targets._binding import Binding
 from bouncy.targets._data import read_cache, read_data
@@ -153,7 +154,14 @@ class Custom(Target):
         return f"Custom(d={self.d}, {', '.join(self._binding.roles)})"
 
 
-@target_part("trial", "values", "site")
+@target_part(
+    "trial", "values", "site",
+    bounds={
+        "trial": lambda view: (-1, 1),
+        "values": lambda view: ([-FINITE, -np.inf], FINITE),  # the state evaluated last may be impossible
+        "site": lambda view: (-1, view.trial.size - 1),
+    },
+)  # fmt: skip
 class ByLogProb(NamedTuple):
     """A target given by log p alone: a flip costs the difference of two values.
 

@@ -13,7 +13,7 @@ from bouncy.tolls.contract import pay
 # Hits that the clock hands over at a time: small enough for the fastest cache.
 BUFFER = 1024
 # The local fields are recomputed after this many accepted flips per site: a 64th of the work of the flips themselves.
-_FLIPS_PER_SITE = 64
+FLIPS_PER_SITE = 64
 
 
 @kernel
@@ -54,7 +54,7 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
         events[BOUNCES] += clock.count[0] - bounces
         events[REFRESHMENTS] += clock.count[1] - refreshments
         flips_since_resync[0] += flips
-        if flips_since_resync[0] >= _FLIPS_PER_SITE * s.size:
+        if flips_since_resync[0] >= FLIPS_PER_SITE * s.size:
             flips_since_resync[0] = 0
             init(target, s)
         record_sweep(recorder, target, s, sweep_time)

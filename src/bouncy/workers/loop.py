@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy._dispatch import check_bounds, named_state
+from bouncy._dispatch import check_bounds, check_range, named_state
+from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.batches import Batch, batch_length
 from bouncy.recorders.contract import FLIPS
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
@@ -101,12 +102,20 @@ class LoopWorker(Worker):
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         arrays = self.arrays()
         check_like(state, {**arrays, "sweeps": np.zeros(2, np.int64), "cpu_seconds": np.array(0.0)})
-        for name, part in self._parts().items():
-            if not isinstance(part, np.ndarray):
-                check_bounds(state, name, part)
+        self._check(state)
         for name, array in arrays.items():
             array[...] = state[name]
         self.sweeps, self.begun = map(int, state["sweeps"])
         self.cpu_seconds = float(state["cpu_seconds"])
-        if not (0 <= self.begun <= self.sweeps and 0.0 <= self.cpu_seconds < np.inf):
-            raise ValueError(f"a worker has made {self.sweeps} sweeps, recorded from {self.begun} on")
+
+    def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Raise `ValueError` if a state holds numbers that it cannot have."""
+        for name, part in self._parts().items():
+            if isinstance(part, np.ndarray):
+                check_range(name, state[name])
+            else:
+                check_bounds(state, name, part)
+        check_range("cpu_seconds", state["cpu_seconds"], 0.0)
+        sweeps, begun = state["sweeps"]
+        if not 0 <= begun <= sweeps <= MOST_EVENTS:
+            raise ValueError(f"a worker has made {sweeps} sweeps, recorded from {begun} on")

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bouncy._dispatch import check_range
 from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import new_view
@@ -129,11 +130,9 @@ class PathWorker(LoopWorker):
             worker.recorder.products.clear()
             worker._record(low, high, worker.recorder.products)
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        rows, first = state.get("motion.row"), self.view.first
-        if rows is not None and not ((rows >= first[:-1]) & (rows < first[1:])).all():
-            raise ValueError("motion.row holds cells that are out of range")
-        super().restore(state)
+    def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
+        super()._check(state)
+        check_range("motion.row", state["motion.row"], self.view.first[:-1], self.view.first[1:] - 1)
 
     def _parts(self) -> dict[str, Any]:
         return {"motion": self.motion, "recorder": self.recorder, "moments": self._moments}

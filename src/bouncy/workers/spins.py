@@ -8,13 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bouncy._dispatch import check_range
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
 from bouncy.recorders.recorder import new_recorder, open_sums, take_batch
 from bouncy.recorders.trail import NoTrail, Trail, new_trail, no_trail
 from bouncy.targets.contract import Target, TargetError, raise_failure, shown
 from bouncy.workers.contract import Keep, Plan, Rows
-from bouncy.workers.kernel import BUFFER, advance, settle
+from bouncy.workers.kernel import BUFFER, FLIPS_PER_SITE, advance, settle
 from bouncy.workers.loop import LoopWorker
 
 # Random starts that are tried before a target with impossible states is said to need one that is given.
@@ -172,9 +173,10 @@ class SpinWorker(LoopWorker):
             "recorder": self.recorder,
         }
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        super().restore(state)
-        if not (np.abs(self.s) == 1).all() or self.flips_since_resync[0] < 0:
+    def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
+        super()._check(state)
+        check_range("flips_since_resync", state["flips_since_resync"], 0, FLIPS_PER_SITE * self.s.size)
+        if not (np.abs(state["s"]) == 1).all():
             raise ValueError("the state of a worker must hold spins, -1 or 1")
 
 

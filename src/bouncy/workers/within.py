@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._dispatch import check_range
 from bouncy._fingerprint import rounded
 from bouncy._samplable import RunType, Samplable
 from bouncy._validation import check_count, check_real_array
@@ -219,8 +220,10 @@ class BlockWorker(Worker):
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         check_like(state, self.state())
         values = {name: state[f"value.{k}"].copy() for k, name in enumerate(self._values)}
-        if not all(np.isfinite(value).all() for value in values.values()):
-            raise ValueError("the parameters in the state of a worker must be finite")
+        for name, value in values.items():
+            check_range(f"the parameter {name}", value)
+        check_range("cpu_seconds", state["cpu_seconds"], 0.0)
+        check_range("generator", state["generator"], 0, [_WORD, _WORD, _WORD, _WORD, 1, 2**32 - 1])
         self._values, self.cpu_seconds = values, float(state["cpu_seconds"])
         _from_words(self._generator, state["generator"])
         # The target first: it must not move what is then put back.

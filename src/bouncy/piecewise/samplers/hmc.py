@@ -135,7 +135,7 @@ NAMED = (
 )
 
 
-@part("y", "row", "x", "v", "rng", bounds={"v": None})
+@part("y", "row", "x", "v", "rng")
 class Trajectory(NamedTuple):
     """State of the particle. Between walls x cos t + v sin t is its deviation from the mean, after a time t."""
 

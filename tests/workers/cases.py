@@ -1,0 +1,91 @@
+"""Workers of every kind: each clock, each choice of pairs, continuous samplers, and blocks of a Gibbs scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import bouncy
+from bouncy.recorders.batches import Batch
+from bouncy.samplers import as_sampler, names
+from bouncy.workers.contract import Keep, Plan, Slice, Worker, joined
+
+SPINS = bouncy.MRF.ising((2, 3), coupling=0.3, field=0.1)
+BOX = bouncy.TruncatedGaussian([0.5, -1.0], cov=[[1.0, 0.6], [0.6, 2.0]], lower=[-0.5, -np.inf], upper=[2.0, 1.0])
+SLAB = bouncy.SpikeSlab(np.array([[1.0, 0.2], [0.3, -1.0], [0.5, 0.5]]), [0.5, -0.2, 0.4], inclusion=0.5,
+                        slab_scale=1.0, noise_scale=1.0)  # fmt: skip
+
+
+def _draw_scale(x: Any, parameters: Any, generator: np.random.Generator) -> Any:
+    return np.sqrt((2.0 + x @ x / 2) / generator.gamma(3 + x.size / 2))
+
+
+def _draw_field(x: Any, parameters: Any, generator: np.random.Generator) -> Any:
+    return generator.normal(x.sum(), 1.0)
+
+
+SCALED = bouncy.Within(
+    lambda scale: bouncy.Gaussian([0.0, 0.0], cov=scale**2 * np.eye(2)),
+    {"scale": _draw_scale},
+    {"scale": 1.0},
+    sweeps=3,
+)
+FIELD = bouncy.Within(lambda h: bouncy.MRF(np.zeros((2, 2)), -h * np.ones(2)), {"h": _draw_field}, {"h": 0.0}, sweeps=2)
+
+# Target, sampler and pairs of a worker, by name.
+CASES = {
+    **{name: (SPINS, name, "all") for name in sorted(names())},
+    **{f"bps-gaussian-{pairs}": (SPINS, "bps-gaussian", pairs) for pairs in ("none", "edges")},
+    "path-bps": (BOX, "bps", "all"),
+    "path-hmc": (BOX, "hmc", "all"),
+    "path-slab": (SLAB, "bps", "none"),
+    "block-bps": (SCALED, "bps", "all"),
+    "block-hmc": (SCALED, "hmc", "none"),
+    "block-spins": (FIELD, "gibbs", "all"),
+}
+
+
+def new_worker(case: str, *, slots: int = 4, per_draw: int = 1, seed: int = 4) -> Any:
+    """Return a worker, of one chain, that has made no sweeps."""
+    target, sampler, pairs = CASES[case]
+    plan = Plan(per_draw, slots, pairs)
+    (worker,) = target.workers(as_sampler(target, sampler), plan, [np.random.SeedSequence(seed)], [None])
+    return worker
+
+
+def recording(case: str, **options: Any) -> Any:
+    """Return a worker that has made some sweeps and begins to record."""
+    worker = new_worker(case, **options)
+    worker.advance(7)
+    type(worker).record_anew([worker])
+    return worker
+
+
+def kept(case: str) -> list[str]:
+    """Return what a worker can keep of its draws."""
+    return ["nothing", "means", "draws", *(["path"] if CASES[case][0] is SPINS else [])]
+
+
+def advanced(worker: Worker, pieces: Sequence[int], keep: Keep) -> Slice:
+    """Advance a worker by some slices, and return them as one."""
+    return joined([worker.advance(sweeps, keep) for sweeps in pieces])
+
+
+def compare(found: Any, expected: Any, same: Callable[[Any, Any], Any]) -> None:
+    """Compare sets of arrays by name."""
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        assert found[name].dtype == array.dtype, name
+        assert found[name].shape == array.shape, name
+        same(found[name], array)
+
+
+def same_bytes(found: Any, expected: Any) -> None:
+    assert found.tobytes() == expected.tobytes()
+
+
+def total(batches: Sequence[Batch]) -> dict[str, Any]:
+    """Return the sums over all of some batches, by name."""
+    return {name: np.sum([batch[name] for batch in batches], axis=0) for name in batches[0]}
