@@ -126,7 +126,7 @@ def test_orthogonal_design_in_closed_form():
     a, b = (design**2).sum(axis=0) / NOISE**2, design.T @ response / NOISE**2
     mean, variance, negative = np.array([one_coefficient(*row) for row in zip(a, b, PENALTY, strict=True)]).T
     run = bouncy.sample(target, "bps", chains=16, draws=4000, warmup=300, seed=SEED, progress=False)
-    options = {"degrees_of_freedom": run._mean.degrees_of_freedom, "detect": 0.05}
+    options = {"degrees_of_freedom": run._sums.degrees_of_freedom, "detect": 0.05}
     z_test(run.mean, mean, run.mean_se, **options).check()
     z_test(run.variance, variance, run.variance_se, **options).check()
     correlated = run.covariance - np.diag(run.variance)
@@ -144,7 +144,7 @@ def test_correlated_design_against_the_scale_mixture():
     # A second moment has the error of a covariance and that of the mean, at most added up.
     error = run.covariance_se + np.abs(np.add.outer(run.mean, run.mean)) * run.mean_se.max()
     error = np.hypot(np.concatenate([run.mean_se, error.ravel()]), peer.std(axis=0) / np.sqrt(len(peer)))
-    z_test(found, peer.mean(axis=0), error, degrees_of_freedom=run._mean.degrees_of_freedom, detect=0.03).check()
+    z_test(found, peer.mean(axis=0), error, degrees_of_freedom=run._sums.degrees_of_freedom, detect=0.03).check()
 
 
 # Input

@@ -28,7 +28,7 @@ def _covered(name: str, sampler: str, replications: int) -> dict[str, np.ndarray
         run = bouncy.sample(
             target, sampler, chains=4, draws=1000, warmup=100, seed=base_seed() + k, pairs="all", threads=1
         )
-        t = student_quantile(0.95, run._mean.degrees_of_freedom)
+        t = student_quantile(0.95, run._sums.degrees_of_freedom)
         estimates = {
             "mean": (run.mean, run.mean_se, exact.mean),
             "variance": (run.variance, run.variance_se, np.diagonal(exact.covariance)),
