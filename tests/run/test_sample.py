@@ -8,7 +8,9 @@ import textwrap
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,8 +20,10 @@ from bouncy.recorders.batches import Batches
 from bouncy.recorders.contract import BOUNCES
 from bouncy.results import as_run
 from bouncy.run.endings import NoFlipWarning
+from bouncy.run.pool import Done, Threads
 from bouncy.samplers import names
 from bouncy.samplers.contract import NotErgodicWarning
+from bouncy.workers import paths, spins
 from bouncy.workers.spins import SpinWorker
 
 # Random scans differ from systematic ones by their clocks alone, which have tests of their own.
@@ -394,8 +398,59 @@ def test_error_in_an_extension_leaves_the_run_as_it_was(target, monkeypatch):
     assert _everything(run.extend(draws=25)) == _everything(bouncy.sample(target, chains=2, draws=75, seed=9))
 
 
+def test_chain_that_failed_before_an_interrupt_is_dropped(target, monkeypatch):
+    """Catches a run that keeps a chain whose target failed, because it was interrupted before the next round ended."""
+
+    def interrupted(self, workers, *_):
+        self._interrupts.note()
+        error = bouncy.TargetError("broken", "flip_cost", 0, workers[1].x[0])
+        yield Done(workers[0].sweeps, {}, {workers[1]: error})
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Threads, "advance", interrupted)
+        with pytest.raises(bouncy.TargetError, match="broken") as caught:
+            bouncy.sample(target, chains=3, draws=10, seed=0)
+    rest = caught.value.run
+    assert rest.stopped_by == "interrupt"
+    whole = bouncy.sample(target, chains=3, draws=10, seed=0)
+    assert rest.extend(draws=10).draws.tobytes() == whole.draws[[0, 2]].tobytes()
+
+
 def test_no_thread_is_left_behind(target):
     """Catches worker threads that outlive the call."""
     before = threading.active_count()
     bouncy.sample(target, draws=10, seed=0)
     assert threading.active_count() <= before
+
+
+def _own_frames():
+    """Return the functions of this package on the stack of the present thread, innermost first."""
+    frame, found = sys._getframe(), []
+    while frame is not None:
+        if Path(frame.f_code.co_filename).is_relative_to(Path(bouncy.__file__).parent):
+            found.append(frame.f_code.co_qualname)
+        frame = frame.f_back
+    return found
+
+
+@pytest.mark.parametrize("kind", [spins, paths])
+def test_few_frames_lie_between_a_call_and_the_compiled_loop(target, kind, monkeypatch):
+    """Catches layers that nothing but a call passes through: a stack trace of a user should fit on a screen."""
+    loop, submit, inside, outside = kind.advance, ThreadPoolExecutor.submit, [], []
+
+    def watched_loop(*arguments):
+        if threading.current_thread() is not threading.main_thread():
+            inside.append(_own_frames())
+        return loop(*arguments)
+
+    def watched_submit(self, *arguments):
+        outside.append(_own_frames())
+        return submit(self, *arguments)
+
+    monkeypatch.setattr(kind, "advance", watched_loop)
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", watched_submit)
+    bouncy.sample(target if kind is spins else bouncy.Gaussian([0.0], cov=1.0), draws=20, seed=0)
+    assert outside[0][-1] == "sample"
+    assert inside[0][-1] == "LoopWorker.advance"
+    longest = max(outside, key=len)[::-1] + max(inside, key=len)[::-1] + ["advance"]
+    assert len(longest) <= 8, " -> ".join(longest)

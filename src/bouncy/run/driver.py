@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -172,7 +172,9 @@ class Driver:
     def _take(self, done: Done) -> None:
         """Add a round to the records, without the chains whose targets failed."""
         if done.errors:
-            self._drop(done)
+            self._drop(done.errors)
+        if not done.slices:
+            return
         self.level = done.end
         slices = [done.slices[worker] for worker in self.workers]
         if self.stage == RECORDING:
@@ -180,10 +182,10 @@ class Driver:
         if self._reporter.due:
             self._reporter.report(self._progress(slices))
 
-    def _drop(self, done: Done) -> None:
+    def _drop(self, errors: Mapping[Worker, TargetError]) -> None:
         """Go on without the workers whose targets failed, if any are left."""
-        self._errors += done.errors
-        left = [worker for worker in self.workers if worker in done.slices]
+        self._errors += errors.values()
+        left = [worker for worker in self.workers if worker not in errors]
         if not left:
             raise self._errors[0]
         chains = [k for worker in left for k in self._places(worker)]

@@ -30,11 +30,11 @@ _MOST_ROUNDS = 2
 
 
 class Done(NamedTuple):
-    """A round that all workers have finished: what each recorded, and the errors of those whose target failed."""
+    """A round that all workers have finished, without those whose target failed."""
 
     end: int  # sweep
-    slices: dict[Worker, Slice]
-    errors: list[TargetError]
+    slices: dict[Worker, Slice]  # empty if workers failed and no round was finished since
+    errors: dict[Worker, TargetError]  # of the workers that failed
 
 
 class Round:
@@ -120,14 +120,14 @@ class Pool(ABC):
         fails is left out from then on.
         """
         active, level, paused, stopping, fresh = list(workers), workers[0].sweeps, False, False, True
-        errors: list[TargetError] = []
+        errors: dict[Worker, TargetError] = {}
         try:
             while active:
                 try:
                     if self._interrupts.seen and not stopping:
                         stopping = True
                         if self._stop_now(active, level):
-                            return
+                            break
                     paused = paused or stopping or (not fresh and pause())
                     self._begin_slices(active, level, end, keep, longest, may_plan=not paused or fresh)
                     if not self._rounds:
@@ -135,13 +135,14 @@ class Pool(ABC):
                     self._take_in(active, errors)
                 except KeyboardInterrupt:
                     self._interrupts.note()
-                while self._rounds and all(worker in self._rounds[0].slices for worker in active):
+                while active and self._rounds and all(worker in self._rounds[0].slices for worker in active):
                     done, fresh = self._rounds.pop(0), False
                     level = done.end
                     self._commit(active, level)
                     yield Done(level, {worker: done.slices[worker] for worker in active}, errors)
-                    errors = []
-            yield Done(level, {}, errors)
+                    errors = {}
+            if errors:
+                yield Done(level, {}, errors)
         finally:
             if self._rounds or self._flying:
                 self._give_up()
@@ -190,7 +191,7 @@ class Pool(ABC):
         most = self._most_bytes / size if size else wanted
         return max(1, int(min(wanted, most, self._growth * sweeps)))
 
-    def _take_in(self, workers: list[Worker], errors: list[TargetError]) -> None:
+    def _take_in(self, workers: list[Worker], errors: dict[Worker, TargetError]) -> None:
         """Wait a moment for slices that are done, and put what they recorded to their rounds."""
         self._news.wait(_LOOK)
         self._news.clear()
@@ -199,7 +200,7 @@ class Pool(ABC):
             try:
                 found = self._collect(worker, future)
             except TargetError as error:
-                errors.append(error)
+                errors[worker] = error
                 workers.remove(worker)
                 continue
             except KeyboardInterrupt as error:  # raised by a function that the worker called, not in this thread
