@@ -131,7 +131,7 @@ class Pool(ABC):
                     paused = paused or stopping or (not fresh and pause())
                     self._begin_slices(active, level, end, keep, longest, may_plan=not paused or fresh)
                     if not self._rounds:
-                        return
+                        break
                     self._take_in(active, errors)
                 except KeyboardInterrupt:
                     self._interrupts.note()
