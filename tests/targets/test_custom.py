@@ -629,18 +629,18 @@ def test_control_c_does_not_wait_for_a_sweep():
 
 
 def hard_core(s, i):
-    """Occupied sites (+1) of a ring have no occupied neighbours; each is worth 0.7."""
+    """Occupied sites (+1) of a ring have no occupied neighbours; each is worth 0.75, of which sums are exact."""
     d = s.size
     if s[i] > 0:
-        return 0.7
-    return np.inf if s[(i + 1) % d] > 0 or s[i - 1] > 0 else -0.7
+        return 0.75
+    return np.inf if s[(i + 1) % d] > 0 or s[i - 1] > 0 else -0.75
 
 
 def hard_core_log_prob(s):
     total = 0.0
     for i in range(s.size):
         if s[i] > 0:
-            total += 0.7
+            total += 0.75
             if s[i - 1] > 0:
                 return -np.inf
     return total

@@ -25,6 +25,13 @@ from bouncy.clocks._sorting import sort_order
 from bouncy.clocks.contract import MOST_EVENTS, Clock, fill, leg_bounds, mean_speed, position, restart, shift
 
 
+# Indices into `leg`. DRIFT is the sum that bounces have added to every speed since the window began, LAG its integral
+# over time; together they give the positions of the sites that were left alone.
+(
+    T_LEG, T_KNOWN, T_EVENT, T_REFRESH, REFRESH_RATE, SLOPE, BUDGET, T_WINDOW, T_WINDOW_END, DRIFT, LAG,
+) = range(11)  # fmt: skip
+
+
 @part(
     "z", "w", "near", "near_z", "near_w", "due", "due_time", "leg", "count", "rng",
     bounds={
@@ -44,7 +51,7 @@ class ExponentialBilliard(NamedTuple):
     near_w: NDArray[np.float64]  # (d,) their speeds
     due: NDArray[np.uint32]  # (d,) positions in `near` of the sites that hit in this leg, in the order of their times
     due_time: NDArray[np.float64]  # (d,) those times, measured from the beginning of the leg
-    leg: NDArray[np.float64]  # (11,) see the indices below
+    leg: NDArray[np.float64]  # (11,) see the indices above
     count: NDArray[np.int64]  # type: ignore[assignment]  # (5,) see the indices below, shadows tuple.count
     rng: NDArray[np.uint64]  # (4,)
     scratch: NDArray[np.float64]  # (2, d)
@@ -53,11 +60,6 @@ class ExponentialBilliard(NamedTuple):
     buckets: NDArray[np.int32]  # (d + 1,)
 
 
-# Indices into `leg`. DRIFT is the sum that bounces have added to every speed since the window began, LAG its integral
-# over time; together they give the positions of the sites that were left alone.
-(
-    T_LEG, T_KNOWN, T_EVENT, T_REFRESH, REFRESH_RATE, SLOPE, BUDGET, T_WINDOW, T_WINDOW_END, DRIFT, LAG,
-) = range(11)  # fmt: skip
 # Indices into `count`. The first two are read by the recorder of every clock.
 BOUNCES, REFRESHMENTS, N_NEAR, N_DUE, NEXT_DUE = range(5)
 

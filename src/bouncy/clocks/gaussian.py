@@ -27,6 +27,10 @@ from bouncy.clocks._sorting import sort_order
 from bouncy.clocks.contract import MOST_EVENTS, Clock, fill, leg_bounds, mean_speed, position, restart, shift
 
 
+# Indices into `leg`.
+T_START, X_START, X_BOUNCE, RHO, COS, SIN, T_REFRESH, T_LAST, REFRESH_RATE = range(9)
+
+
 @part(
     "site", "V", "P", "leg", "count", "rng",
     bounds={
@@ -41,15 +45,13 @@ class GaussianBilliard(NamedTuple):
     site: NDArray[np.uint32]  # (d,) sites in the order in which their walls are hit
     V: NDArray[np.float64]  # (d,) v of those sites when the plane was derived
     P: NDArray[np.float64]  # (d,) unit vector along the perpendicular, same order
-    leg: NDArray[np.float64]  # (9,) see the indices below
+    leg: NDArray[np.float64]  # (9,) see the indices above
     count: NDArray[np.int64]  # type: ignore[assignment]  # (4,) see the indices below, shadows tuple.count
     rng: NDArray[np.uint64]  # (4,)
     scratch: NDArray[np.float64]  # (3, d)
     buckets: NDArray[np.int32]  # (d + 1,)
 
 
-# Indices into `leg`.
-T_START, X_START, X_BOUNCE, RHO, COS, SIN, T_REFRESH, T_LAST, REFRESH_RATE = range(9)
 # Indices into `count`. The first two are read by the recorder of every clock.
 BOUNCES, REFRESHMENTS, NEXT_LINE, HITS_IN_LEG = range(4)
 

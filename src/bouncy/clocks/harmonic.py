@@ -21,6 +21,10 @@ from bouncy.clocks._sorting import sort_order
 from bouncy.clocks.contract import MOST_EVENTS, Clock, fill, leg_bounds, position, restart, shift
 
 
+# Indices into `leg`. A turn is the time pi in which every site meets its wall once.
+T_TURN, T_REFRESH, TRAVEL_TIME = range(3)
+
+
 @part(
     "site", "phase", "cosine", "sine", "energy", "leg", "count", "rng",
     bounds={
@@ -37,15 +41,13 @@ class Oscillators(NamedTuple):
     cosine: NDArray[np.float64]  # (d,) of the phase, by site
     sine: NDArray[np.float64]  # (d,) of the phase, by site
     energy: NDArray[np.float64]  # (d,) A_i^2 / 2 by site; the toll changes it
-    leg: NDArray[np.float64]  # (3,) see the indices below
+    leg: NDArray[np.float64]  # (3,) see the indices above
     count: NDArray[np.int64]  # type: ignore[assignment]  # (3,) see the indices below, shadows tuple.count
     rng: NDArray[np.uint64]  # (4,)
     scratch: NDArray[np.float64]  # (3, d)
     buckets: NDArray[np.int32]  # (d + 1,)
 
 
-# Indices into `leg`. A turn is the time pi in which every site meets its wall once.
-T_TURN, T_REFRESH, TRAVEL_TIME = range(3)
 # Indices into `count`. The first two are read by the recorder of every clock.
 BOUNCES, REFRESHMENTS, NEXT = range(3)
 

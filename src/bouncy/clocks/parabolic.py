@@ -19,6 +19,10 @@ from bouncy.clocks._queue import arrange, sift_down
 from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, leg_bounds, position, restart, shift
 
 
+# Indices into `leg`.
+T_REFRESH, TRAVEL_TIME = range(2)
+
+
 @part(
     "due", "queue", "energy", "leg", "count", "rng",
     bounds={
@@ -34,14 +38,12 @@ class Balls(NamedTuple):
     due: NDArray[np.float64]  # (d,) when each site meets its wall next
     queue: NDArray[np.uint32]  # (d,) heap of the sites, the one that is due first at its top
     energy: NDArray[np.float64]  # (d,) u_i^2 / 2 by site; the toll changes it
-    leg: NDArray[np.float64]  # (2,) see the indices below
+    leg: NDArray[np.float64]  # (2,) see the indices above
     count: NDArray[np.int64]  # type: ignore[assignment]  # (3,) see the indices below, shadows tuple.count
     rng: NDArray[np.uint64]  # (4,)
     scratch: NDArray[np.float64]  # (2, d)
 
 
-# Indices into `leg`.
-T_REFRESH, TRAVEL_TIME = range(2)
 # Indices into `count`. The first two are read by the recorder of every clock; AT_WALL is 1 if the first site in the
 # queue is at its wall: its hit was returned by `fill`, and the time of its next one is not computed yet.
 BOUNCES, REFRESHMENTS, AT_WALL = range(3)
