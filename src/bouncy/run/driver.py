@@ -405,13 +405,13 @@ class Driver:
 def restored_workers(data: Data) -> list[Worker]:
     """Return workers in the states that some data hold; raise `ValueError` where these are impossible."""
     starts = [state.get("s", state.get("block.s")) for state in data.states]
-    for start in starts:
-        if start is not None and not (np.abs(start) == 1).all():
+    for start in (start for start in starts if start is not None):
+        if start.dtype != np.int8 or start.shape != (data.setup.target.d,) or not (np.abs(start) == 1).all():
             raise ValueError("the state of a worker must hold spins, -1 or 1")
     workers = data.setup.new_workers([np.random.SeedSequence(0)] * len(data.chains), starts)
     first = 0
     for worker, state in zip(workers, data.states, strict=True):
-        worker.restore(state)
+        worker.restore(state, fresh=True)
         worker.first = data.chains[first]
         first += worker.chains
         if (worker.sweeps, worker.begun) != (data.sweeps, data.begun):

@@ -24,8 +24,10 @@ from bouncy.results.data import Place
 from bouncy.results.run import Run
 from bouncy.storage.archive import read_archive, write_archive
 from bouncy.storage.atomic import atomic_file, sync_directory
+from bouncy.storage.header import WrongRunError
 from bouncy.storage.rows import InFile, Rows
-from bouncy.storage.run_file import WrongRunError, pack, problem, unpack
+from bouncy.storage.run_file import pack, problem
+from bouncy.storage.unpack import unpack
 
 Arrays = dict[str, NDArray[Any]]
 

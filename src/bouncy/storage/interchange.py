@@ -36,6 +36,9 @@ _NEEDED = {".nc": ("xarray", "h5netcdf", "h5py"), ".zarr": ("xarray", "zarr")}
 _TRAILER = b"\nbouncy blake2b "
 _DIGEST_BYTES = 32
 _BLOCK = 1 << 20
+# The same in version 0.1.
+_OLD_TRAILER = b"\nbouncy sha256 "
+_OLD = "it was written by version 0.1 of bouncy, which this version cannot read"
 # Files of a zarr directory: metadata, and the digests of all others.
 _METADATA, _DIGESTS = "zarr.json", "digests.json"
 # Codecs that are accepted: none of them runs code of others.
@@ -61,17 +64,23 @@ def read(path: str) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays of a run; raise `ValueError` for anything else."""
     suffix = _require(path)
     xarray = importlib.import_module("xarray")
-    (_check_netcdf if suffix == ".nc" else _check_zarr)(path)
+    if suffix == ".nc":
+        _check_netcdf(path)
+        _check_links(path)
+    else:
+        _check_zarr(path)
     options = {"engine": "h5netcdf"} if suffix == ".nc" else {"engine": "zarr", "zarr_format": 3, "consolidated": True}
     try:
         with xarray.open_datatree(path, decode_cf=False, **options) as tree:
             return _arrays_of(tree)
-    except (KeyError, OSError, RuntimeError, TypeError, AttributeError) as error:  # whatever xarray raises
+    except ValueError:
+        raise
+    except Exception as error:  # whatever xarray and the libraries below it raise
         raise ValueError(f"xarray cannot read it ({type(error).__name__}: {error})") from error
 
 
 def _arrays_of(tree: xarray.DataTree) -> tuple[dict[str, Any], Arrays]:
-    header = json.loads(str(tree[_GROUP].attrs["header"]))
+    header = _parsed("its header", str(tree[_GROUP].attrs["header"]))
     if not isinstance(header, dict) or not all(isinstance(header.get(name), dict) for name in ("arrays", "places")):
         raise ValueError("its header does not list arrays")
     places = header.pop("places")
@@ -148,10 +157,33 @@ def _check_netcdf(path: str) -> None:
             digest.update(block)
             left -= len(block)
         trailer = file.read(length)
+    if _OLD_TRAILER in trailer:
+        raise ValueError(_OLD)
     if not trailer.startswith(_TRAILER):
         raise ValueError("it does not end as a file that `run.save` wrote: it was cut short, or is something else")
     if trailer != _TRAILER + digest.hexdigest().encode():
         raise ValueError("its checksum is wrong: it was damaged, or changed after it was saved")
+
+
+def _check_links(path: str) -> None:
+    """Raise where a file refers to other files, whose content HDF5 would take for its own."""
+    import h5py
+
+    def look(group: Any) -> None:
+        for name in group:
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                raise ValueError(f"{name!r:.60} is a link to another place")
+            item = group[name]
+            if isinstance(item, h5py.Group):
+                look(item)
+            elif isinstance(item, h5py.Dataset) and (item.external or item.is_virtual):
+                raise ValueError(f"the array {name!r:.60} is in another file")
+
+    try:
+        with h5py.File(path, "r") as file:
+            look(file)
+    except (KeyError, OSError, RuntimeError) as error:
+        raise ValueError(f"h5py cannot read it ({error})") from error
 
 
 # zarr
@@ -187,18 +219,18 @@ def _check_zarr(path: str) -> None:
     if not os.path.isdir(path):
         raise ValueError("it is not a directory")
     found = _files(path)
+    if _DIGESTS not in found and f"{_GROUP}/{_METADATA}" in found:
+        raise ValueError(_OLD)
     if _DIGESTS not in found:
         raise ValueError(f"it has no {_DIGESTS}: it is not what `run.save` wrote")
-    with open(os.path.join(path, _DIGESTS), encoding="utf-8") as file:
-        digests = json.load(file)
+    digests = _parsed(_DIGESTS, _text(os.path.join(path, _DIGESTS)))
     if not isinstance(digests, dict) or digests.keys() != found - {_DIGESTS}:
         raise ValueError("files are missing or were added")
     for name, digest in digests.items():
         if _file_digest(os.path.join(path, name)) != digest:
             raise ValueError(f"the checksum of {name} is wrong: it was damaged, or changed after it was saved")
         if os.path.basename(name) == _METADATA:
-            with open(os.path.join(path, name), encoding="utf-8") as file:
-                _check_codecs(name, json.load(file))
+            _check_codecs(name, _parsed(name, _text(os.path.join(path, name))))
 
 
 def _check_codecs(name: str, content: Any) -> None:
@@ -210,7 +242,8 @@ def _check_codecs(name: str, content: Any) -> None:
         return
     for key, value in content.items():
         if key == "codecs":
-            named = [codec.get("name") if isinstance(codec, dict) else codec for codec in value]
+            codecs = value if isinstance(value, list) else [value]
+            named = [codec.get("name") if isinstance(codec, dict) else codec for codec in codecs]
             if not set(map(str, named)) <= _CODECS:
                 known = ", ".join(sorted(_CODECS))
                 raise ValueError(f"{name} names the codecs {named!r:.60}; expected some of {known}")
@@ -229,6 +262,18 @@ def _files(folder: str) -> set[str]:
                 raise ValueError(f"{os.path.relpath(path, folder)} is a link to another place")
         found |= {os.path.relpath(os.path.join(place, name), folder).replace(os.sep, "/") for name in files}
     return found
+
+
+def _parsed(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError(f"{name} is nested too deeply") from None
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def _file_digest(path: str) -> str:

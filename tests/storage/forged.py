@@ -1,0 +1,241 @@
+"""Checkpoints and run files with wrong headers and arrays whose digests are right, as an attacker could write them.
+
+    python tests/storage/forged.py FOLDER SEED CASES
+
+resumes forged checkpoints in forked children, and ends with status 0 if each child resumed or raised one of `REFUSED`
+within `SECONDS`, without a fatal signal.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import shutil
+import signal
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bouncy
+from bouncy.storage.archive import read_archive, write_archive
+
+REFUSED = (bouncy.CheckpointError, bouncy.RunFileError, ValueError)
+SECONDS = 20.0
+ODD = (None, True, -1, 0, 1, 7, 2**63, 10**30, 10**400, 0.5, 1e300, math.nan, math.inf, "x", "", [], [1], {}, {"x": 1})
+STATES = ("state-0.npz", "state-1.npz")
+
+
+def _scale(x, parameters, generator):
+    return np.sqrt((2.0 + x @ x / 2) / generator.gamma(3 + x.size / 2))
+
+
+def _field(x, parameters, generator):
+    return generator.normal(x.sum(), 1.0)
+
+
+def scaled():
+    return bouncy.Within(lambda scale: bouncy.Gaussian([0, 0], cov=scale**2 * np.eye(2)), {"scale": _scale}, {"scale": 1})
+
+
+def magnet():
+    return bouncy.Within(lambda h: bouncy.MRF(np.zeros((3, 3)), -h * np.ones(3)), {"h": _field}, {"h": 0.0})
+
+
+def slab():
+    X = np.array([[1.0, 0.2], [0.3, -1.0], [0.5, 0.5]])
+    return bouncy.SpikeSlab(X, X[:, 0], inclusion=0.5, slab_scale=2.0, noise_scale=1.0)
+
+
+def polynomial():
+    return bouncy.Polynomial({(0, 1, 2): 0.4, (1, 2, 3): -0.3, (0, 3): 0.25, (1,): -0.3, (2,): 0.2})
+
+
+def factors():
+    not_all = [[[1.0, 2.0], [1.5, 1.0]], [[1.0, 0.5], [1.0, 0.7]]]
+    return bouncy.FactorGraph([(("a", "b", "c"), not_all), (("c", "d"), [[1.0, 0.3], [2.0, 1.0]]), (("b",), [1.0, 2.0])])
+
+
+def selection():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(12, 5))
+    return bouncy.VariableSelection(X, X[:, 0] + rng.normal(size=12))
+
+
+def _log_prob(s, data):
+    return data[0] * s[0] * s[1] + data[1] * s[2]
+
+
+def custom():
+    return bouncy.Custom(3, log_prob=_log_prob, data=np.array([0.3, -0.2]))
+
+
+# Target, sampler and options of runs of every kind of worker, clock, and record.
+KINDS: dict[str, tuple[Any, str, dict[str, Any]]] = {
+    "draws": (lambda: bouncy.MRF.random(6, seed=3), "bps-gaussian", {}),
+    "means": (lambda: bouncy.MRF.ising((3, 4), 0.3), "bps-exponential", {"keep": "means", "pairs": "edges"}),
+    "path": (lambda: bouncy.MRF.random(6, seed=3), "gibbs-random", {"keep": "path", "pairs": "none"}),
+    "hmc": (polynomial, "hmc", {"pairs": "none"}),
+    "hmc-exponential": (polynomial, "hmc-exponential", {"keep": "path"}),
+    "metropolis": (polynomial, "metropolis", {"keep": "means", "thin": 3}),
+    "factors": (factors, "bps-gaussian", {"keep": "means"}),
+    "clamped": (lambda: factors().clamp({"b": 1}), "gibbs", {}),
+    "selection": (selection, "bps-gaussian", {}),
+    "custom": (custom, "gibbs", {}),
+    "continuous": (slab, "bps", {}),
+    "truncated": (lambda: bouncy.TruncatedGaussian([0.0, 0.5], cov=[[1, 0.3], [0.3, 1]], lower=0.0), "hmc", {}),
+    "continuous means": (lambda: bouncy.Gaussian([0, 1], cov=np.eye(2)), "bps", {"keep": "means", "pairs": "none"}),
+    "within": (scaled, "bps", {}),
+    "spins within": (magnet, "gibbs", {"keep": "means"}),
+}
+
+
+def build(kind: str, folder: Path) -> Any:
+    """Write a checkpoint of a short run, and return its target."""
+    target, sampler, options = KINDS[kind]
+    model = target()
+    bouncy.sample(
+        model, sampler, checkpoint=folder, progress=False, **{"chains": 2, "draws": 20, "warmup": 20, "seed": 1, **options}
+    )
+    return model
+
+
+def rewrite(file: Path, change: Any) -> None:
+    """Change the header and the arrays of an archive."""
+    header, arrays = read_archive(file)
+    header, arrays = change(header, arrays) or (header, arrays)
+    with open(file, "wb") as out:
+        write_archive(out, header, arrays)
+
+
+def forge_header(header: dict[str, Any], rng: np.random.Generator) -> str:
+    """Change one entry of a header, at any depth, and return what was done."""
+    places = list(_places(header))
+    inside, key = places[int(rng.integers(len(places)))]
+    before, value = inside[key], copy.deepcopy(ODD[int(rng.integers(len(ODD)))])
+    if rng.random() < 0.15:
+        del inside[key]
+        return f"deleted {key!r} of {before!r:.60}"
+    if type(before) is int and rng.random() < 0.4:
+        value = before + int(rng.integers(-3, 4))
+    inside[key] = value
+    return f"{key!r} from {before!r:.60} to {value!r:.60}"
+
+
+def _places(item: Any):
+    """Yield containers and keys of all entries, at any depth."""
+    keys = list(item) if isinstance(item, dict) else range(len(item)) if isinstance(item, list) else ()
+    for key in keys:
+        yield item, key
+        yield from _places(item[key])
+
+
+def forge_array(arrays: dict[str, Any], rng: np.random.Generator, names: list[str] | None = None) -> str:
+    """Change one array, and return what was done."""
+    names = list(arrays) if names is None else names
+    name = names[int(rng.integers(len(names)))]
+    array = arrays[name]
+    way = int(rng.integers(8)) if names is None or rng.random() < 0.3 else 7
+    if way == 0:
+        del arrays[name]
+    elif way == 1:
+        arrays[f"{name}x"] = array
+    elif way == 2:
+        arrays[name] = array.astype(rng.choice(["<i1", "<i4", "<i8", "<u4", "<f8", "|b1"]))
+    elif way == 3:
+        arrays[name] = array.reshape(-1)
+    elif way == 4 and array.ndim:
+        arrays[name] = np.concatenate([array, array], axis=int(rng.integers(array.ndim)))
+    elif way == 5 and array.ndim:
+        arrays[name] = array[..., : array.shape[-1] // 2].copy()
+    elif way == 6:
+        arrays[name] = np.zeros((2, 0))
+    elif array.size:
+        return f"{name}: {_overwrite(array, rng)}"
+    return f"{name}: way {way}"
+
+
+def _overwrite(array: Any, rng: np.random.Generator) -> str:
+    """Put odd numbers into one, some, or all entries."""
+    if array.dtype.kind == "f":
+        odd = [math.nan, math.inf, -math.inf, 1e300, -1e300, 1e-300, -1.0, 0.0, 1e9, 4.0]
+    else:
+        info = np.iinfo(array.dtype) if array.dtype.kind in "iu" else None
+        odd = [0, 1] if info is None else [info.min, info.max, 0, 1, min(info.max, 10**6), min(info.max, array.shape[-1] if array.ndim else 3)]
+        odd += [-1] if info is not None and info.min < 0 else []
+    value = odd[int(rng.integers(len(odd)))]
+    flat = array.reshape(-1)
+    share = rng.choice([0.0, 0.3, 1.0])
+    chosen = rng.random(flat.size) < share
+    chosen[int(rng.integers(flat.size))] = True
+    flat[chosen] = value
+    return f"{int(chosen.sum())} of {flat.size} entries are {value!r}"
+
+
+# Forked children
+
+
+def _child(folder: Path, target: Any, draws: int) -> str:
+    """Resume in a child, and return what went wrong."""
+    number = os.fork()
+    if not number:
+        code = 3
+        try:
+            warnings.simplefilter("ignore")
+            bouncy.resume(folder, target, draws=draws, threads=1, progress=False)
+            code = 0
+        except REFUSED:
+            code = 1
+        except BaseException:
+            traceback.print_exc()
+        os._exit(code)
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        found, status = os.waitpid(number, os.WNOHANG)
+        if found:
+            code = os.waitstatus_to_exitcode(status)
+            return "" if code in (0, 1) else f"ended with status {code}"
+        time.sleep(0.001)
+    os.kill(number, signal.SIGKILL)
+    os.waitpid(number, 0)
+    return f"did not end within {SECONDS} s"
+
+
+def main() -> None:
+    folder, seed, cases = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    rng = np.random.default_rng(seed)
+    kinds = list(KINDS)
+    targets = {kind: build(kind, folder / kind) for kind in kinds}
+    for kind in kinds:  # everything is compiled before the first fork
+        bouncy.resume(folder / kind, targets[kind], draws=21, threads=1, progress=False)
+    problems = []
+    for case in range(cases):
+        kind, place = kinds[case % len(kinds)], folder / "forged"
+        shutil.copytree(folder / kind, place)
+        done: list[str] = []
+
+        def change(header: Any, arrays: Any, done: list[str] = done) -> None:
+            for _ in range(int(rng.integers(1, 3))):
+                done.append(forge_array(arrays, rng, [name for name in arrays if name.startswith("state.")]))
+
+        _, newest = max((read_archive(place / name)[0]["generation"], name) for name in STATES)
+        rewrite(place / newest, change)
+        for name in STATES:
+            if name != newest:
+                (place / name).unlink()
+        problem = _child(place, targets[kind], 40)
+        if problem:
+            problems.append(f"case {case}, {kind}, {'; '.join(done)}: {problem}")
+            print(problems[-1], file=sys.stderr, flush=True)
+        shutil.rmtree(place)
+    print(f"{cases} cases, {len(problems)} problems")
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
