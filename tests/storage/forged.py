@@ -26,7 +26,7 @@ import bouncy
 from bouncy.storage.archive import read_archive, write_archive
 
 REFUSED = (bouncy.CheckpointError, bouncy.RunFileError, ValueError)
-SECONDS = 20.0
+SECONDS = float(os.environ.get("SECONDS", "20"))
 ODD = (None, True, -1, 0, 1, 7, 2**63, 10**30, 10**400, 0.5, 1e300, math.nan, math.inf, "x", "", [], [1], {}, {"x": 1})
 STATES = ("state-0.npz", "state-1.npz")
 
@@ -40,7 +40,9 @@ def _field(x, parameters, generator):
 
 
 def scaled():
-    return bouncy.Within(lambda scale: bouncy.Gaussian([0, 0], cov=scale**2 * np.eye(2)), {"scale": _scale}, {"scale": 1})
+    return bouncy.Within(
+        lambda scale: bouncy.Gaussian([0, 0], cov=scale**2 * np.eye(2)), {"scale": _scale}, {"scale": 1}
+    )
 
 
 def magnet():
@@ -58,7 +60,9 @@ def polynomial():
 
 def factors():
     not_all = [[[1.0, 2.0], [1.5, 1.0]], [[1.0, 0.5], [1.0, 0.7]]]
-    return bouncy.FactorGraph([(("a", "b", "c"), not_all), (("c", "d"), [[1.0, 0.3], [2.0, 1.0]]), (("b",), [1.0, 2.0])])
+    return bouncy.FactorGraph(
+        [(("a", "b", "c"), not_all), (("c", "d"), [[1.0, 0.3], [2.0, 1.0]]), (("b",), [1.0, 2.0])]
+    )
 
 
 def selection():
@@ -100,7 +104,11 @@ def build(kind: str, folder: Path) -> Any:
     target, sampler, options = KINDS[kind]
     model = target()
     bouncy.sample(
-        model, sampler, checkpoint=folder, progress=False, **{"chains": 2, "draws": 20, "warmup": 20, "seed": 1, **options}
+        model,
+        sampler,
+        checkpoint=folder,
+        progress=False,
+        **{"chains": 2, "draws": 20, "warmup": 20, "seed": 1, **options},
     )
     return model
 
@@ -160,14 +168,20 @@ def forge_array(arrays: dict[str, Any], rng: np.random.Generator, names: list[st
     return f"{name}: way {way}"
 
 
+def odd_numbers(array: Any) -> list[Any]:
+    """Return numbers of the type of an array that it can hardly hold."""
+    if array.dtype.kind == "f":
+        return [math.nan, math.inf, -math.inf, 1e300, -1e300, 1e-300, -1.0, 0.0, 1e9, 4.0]
+    if array.dtype.kind == "b":
+        return [False, True]
+    info = np.iinfo(array.dtype)
+    size = array.shape[-1] if array.ndim else 3
+    return [*{info.min, info.max, max(info.min, -1), 0, 1, min(info.max, 10**6), min(info.max, size)}]
+
+
 def _overwrite(array: Any, rng: np.random.Generator) -> str:
     """Put odd numbers into one, some, or all entries."""
-    if array.dtype.kind == "f":
-        odd = [math.nan, math.inf, -math.inf, 1e300, -1e300, 1e-300, -1.0, 0.0, 1e9, 4.0]
-    else:
-        info = np.iinfo(array.dtype) if array.dtype.kind in "iu" else None
-        odd = [0, 1] if info is None else [info.min, info.max, 0, 1, min(info.max, 10**6), min(info.max, array.shape[-1] if array.ndim else 3)]
-        odd += [-1] if info is not None and info.min < 0 else []
+    odd = odd_numbers(array)
     value = odd[int(rng.integers(len(odd)))]
     flat = array.reshape(-1)
     share = rng.choice([0.0, 0.3, 1.0])
@@ -206,34 +220,59 @@ def _child(folder: Path, target: Any, draws: int) -> str:
     return f"did not end within {SECONDS} s"
 
 
-def main() -> None:
-    folder, seed, cases = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+def _resume_forged(source: Path, target: Any, change: Any) -> str:
+    """Return what went wrong when a forged copy of a checkpoint was resumed."""
+    place = source.with_name("forged")
+    shutil.copytree(source, place)
+    newest = max(STATES, key=lambda name: read_archive(place / name)[0]["generation"])
+    rewrite(place / newest, change)
+    for name in set(STATES) - {newest}:
+        (place / name).unlink()
+    problem = _child(place, target, 40)
+    shutil.rmtree(place)
+    return problem
+
+
+def random_cases(folder: Path, targets: dict[str, Any], seed: int, cases: int):
+    """Forge one or two random arrays of a state at a time."""
     rng = np.random.default_rng(seed)
-    kinds = list(KINDS)
-    targets = {kind: build(kind, folder / kind) for kind in kinds}
-    for kind in kinds:  # everything is compiled before the first fork
-        bouncy.resume(folder / kind, targets[kind], draws=21, threads=1, progress=False)
-    problems = []
     for case in range(cases):
-        kind, place = kinds[case % len(kinds)], folder / "forged"
-        shutil.copytree(folder / kind, place)
-        done: list[str] = []
+        kind, done = list(targets)[case % len(targets)], list[str]()
 
         def change(header: Any, arrays: Any, done: list[str] = done) -> None:
-            for _ in range(int(rng.integers(1, 3))):
-                done.append(forge_array(arrays, rng, [name for name in arrays if name.startswith("state.")]))
+            names = [name for name in arrays if name.startswith("state.")]
+            done.extend(forge_array(arrays, rng, names) for _ in range(int(rng.integers(1, 3))))
 
-        _, newest = max((read_archive(place / name)[0]["generation"], name) for name in STATES)
-        rewrite(place / newest, change)
-        for name in STATES:
-            if name != newest:
-                (place / name).unlink()
-        problem = _child(place, targets[kind], 40)
+        yield f"{kind}: {done}", _resume_forged(folder / kind, targets[kind], change)
+
+
+def all_cases(folder: Path, targets: dict[str, Any]):
+    """Put each odd number into each array of a state: into its first entry, its last one, and all of them."""
+    for kind, target in targets.items():
+        _, arrays = read_archive(folder / kind / STATES[0])
+        for name in [name for name in arrays if name.startswith("state.") and arrays[name].size]:
+            for value in odd_numbers(arrays[name]):
+                entries = range(arrays[name][0].size) if arrays[name].size < 30 else (0, -1)
+                for entry in (*entries, slice(None)):
+
+                    def change(header: Any, arrays: Any, name=name, value=value, entry=entry) -> None:
+                        arrays[name][0].reshape(-1)[entry] = value if arrays[name].ndim > 1 else arrays[name][0]
+
+                    yield f"{kind}: {name}[{entry}] = {value}", _resume_forged(folder / kind, target, change)
+
+
+def main() -> None:
+    folder, seed, cases = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    targets = {kind: build(kind, folder / kind) for kind in KINDS if not sys.argv[4:] or kind in sys.argv[4:]}
+    for kind, target in targets.items():  # everything is compiled before the first fork
+        bouncy.resume(folder / kind, target, draws=21, threads=1, progress=False)
+    tried, problems = 0, 0
+    for what, problem in random_cases(folder, targets, seed, cases) if cases else all_cases(folder, targets):
+        tried += 1
         if problem:
-            problems.append(f"case {case}, {kind}, {'; '.join(done)}: {problem}")
-            print(problems[-1], file=sys.stderr, flush=True)
-        shutil.rmtree(place)
-    print(f"{cases} cases, {len(problems)} problems")
+            problems += 1
+            print(f"{what} {problem}", file=sys.stderr, flush=True)
+    print(f"{tried} cases, {problems} problems")
     sys.exit(bool(problems))
 
 

@@ -1,6 +1,6 @@
 """A process whose children sample and are killed, at random moments and at every step of writing a checkpoint.
 
-    python tests/run/killed.py FOLDER SEED KILLS
+    python tests/storage/killed.py FOLDER SEED KILLS CALLS
 
 Everything is compiled before the first child is forked, so that a child begins to sample within milliseconds. Ends with
 status 0 if runs that were killed and resumed have the same bytes as those that were not.
@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 
 import bouncy
-from bouncy.run import crew
-from bouncy.run.container import unpacked
-from run.resumed import everything
+from bouncy.run import pool
+from bouncy.storage.archive import read_archive
+from storage.checkpoints import STATES
+from storage.comparing import everything
 
 EVERY = 0.03
 # Slices that are short beside it: checkpoints are written between them.
-crew._SLICE, crew._ROUND = 0.005, 0.01
+pool._SLICE, pool._ROUND = 0.005, 0.01
 TARGET = bouncy.MRF.random(100, sigma_M=0.3, sigma_r=0.1, seed=1)
 OPTIONS: dict[str, Any] = {"chains": 2, "warmup": 3000, "pairs": "none", "seed": 7, "threads": 1, "progress": False}
 # Runs of about a second.
@@ -50,7 +51,7 @@ def whole(kind: str) -> bytes:
 
 def go_on(folder: Path, kind: str, **changed: Any) -> bytes:
     """Begin a run or resume it, whichever is possible, and return its results."""
-    if any((folder / name).exists() for name in ("state-0", "state-1")):
+    if any((folder / name).exists() for name in STATES):
         return results(bouncy.resume(folder, TARGET, every=EVERY, threads=1, progress=False))
     return results(bouncy.sample(TARGET, checkpoint=folder, every=EVERY, **OPTIONS, **{**KINDS[kind], **changed}))
 
@@ -85,9 +86,9 @@ def finished(number: int, reading: int) -> bytes | None:
 
 def level(folder: Path) -> int:
     """Return the sweeps of the last generation on disk, which is whole; -1 if there is none."""
-    found = [unpacked(folder / name) for name in ("state-0", "state-1") if (folder / name).exists()]
+    found = [read_archive(folder / name) for name in STATES if (folder / name).exists()]
     newest = max(found, key=lambda item: item[0]["generation"], default=None)
-    return -1 if newest is None else int(newest[1]["chain.0.sweeps"])
+    return -1 if newest is None else int(newest[0]["sweeps"])
 
 
 def killed_at_random(folder: Path, kills: int, rng: np.random.Generator) -> None:
@@ -155,11 +156,11 @@ def written_again_and_again(folder: Path) -> None:
 
 
 def main() -> None:
-    folder, seed, kills = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    folder, (seed, kills, calls) = Path(sys.argv[1]), map(int, sys.argv[2:])
     for kind in KINDS:
         results(bouncy.sample(TARGET, **{**OPTIONS, "warmup": 0}, **{**KINDS[kind], "draws": 20}))
     assert threading.active_count() == 1, "a child that is forked from several threads may hang"
-    killed_at_calls(folder, 24)
+    killed_at_calls(folder, calls)
     written_again_and_again(folder / "long")
     killed_at_random(folder, kills, np.random.default_rng(seed))
 

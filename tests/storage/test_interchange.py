@@ -9,10 +9,10 @@ import shutil
 
 import numpy as np
 import pytest
+from results.saved_runs import everything, run_of
 
 import bouncy
 from bouncy.results import _netcdf
-from results.saved_runs import everything, run_of
 
 h5py = pytest.importorskip("h5py")
 pytest.importorskip("xarray")
@@ -471,8 +471,9 @@ def test_patterns_that_lead_astray_are_refused(tmp_path):
 
 def _reseal_arrays(path):
     """Give a changed directory the checksum of its arrays."""
-    from bouncy.results import _zarr, saving
     from bouncy.results._layout import layout
+
+    from bouncy.results import _zarr, saving
 
     def change(header):
         with _zarr.opened(str(path)) as store:

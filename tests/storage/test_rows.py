@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bouncy.run.rows import Column, InFile, InMemory, Rows, SpillWarning, Thinned
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bouncy.run import rows as rows_module
-from bouncy.run.rows import Column, InFile, InMemory, Rows, SpillWarning, Thinned
 
 LIKE = np.empty((0, 2))
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from bouncy.results._packing import pack
 from bouncy.results._unpacking import _sampler
+from results.saved_runs import TARGETS, everything, run_of
 
 import bouncy
 from bouncy.results.describe import described_sampler
 from bouncy.samplers import registry
-from results.saved_runs import TARGETS, everything, run_of
 
 xarray = pytest.importorskip("xarray")
 pytest.importorskip("h5netcdf")
