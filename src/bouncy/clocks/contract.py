@@ -17,20 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import kernel
-from bouncy._dispatch import FINITE, generic
+from bouncy._dispatch import generic
 
 # Most events that a clock can have counted, and the longest time that can have passed since a time that it keeps: a
 # loop that has to make up for more would not end.
 MOST_EVENTS = 2**62
 LONGEST = 1e7
-
-
-def leg_bounds(leg: NDArray[np.float64], constant: int, *endless: int) -> tuple[Any, Any]:
-    """Return bounds of what a clock keeps of its leg: one number never changes, and some times may be infinite."""
-    low, high = np.full(leg.size, -LONGEST), np.full(leg.size, FINITE)
-    high[list(endless)] = np.inf
-    low[constant] = high[constant] = leg[constant]
-    return low, high
 
 
 @dataclass(frozen=True)

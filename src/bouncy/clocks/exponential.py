@@ -22,14 +22,14 @@ from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_sphere
 from bouncy.clocks._sorting import sort_order
-from bouncy.clocks.contract import MOST_EVENTS, Clock, fill, leg_bounds, mean_speed, position, restart, shift
+from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, mean_speed, position, restart, shift
 
 
-# Indices into `leg`. DRIFT is the sum that bounces have added to every speed since the window began, LAG its integral
-# over time; together they give the positions of the sites that were left alone.
-(
-    T_LEG, T_KNOWN, T_EVENT, T_REFRESH, REFRESH_RATE, SLOPE, BUDGET, T_WINDOW, T_WINDOW_END, DRIFT, LAG,
-) = range(11)  # fmt: skip
+def _leg_bounds(clock):
+    low, high = np.full(11, -LONGEST), np.full(11, LONGEST)
+    high[[T_EVENT, T_REFRESH]] = inf
+    low[REFRESH_RATE] = high[REFRESH_RATE] = clock.leg[REFRESH_RATE]
+    return low, high
 
 
 @part(
@@ -37,7 +37,7 @@ from bouncy.clocks.contract import MOST_EVENTS, Clock, fill, leg_bounds, mean_sp
     bounds={
         "near": lambda clock: (0, clock.z.size - 1),
         "due": lambda clock: (0, clock.z.size - 1),
-        "leg": lambda clock: leg_bounds(clock.leg, REFRESH_RATE, T_REFRESH),
+        "leg": _leg_bounds,
         "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, clock.z.size, clock.z.size, clock.z.size]),
     },
 )  # fmt: skip
@@ -51,7 +51,7 @@ class ExponentialBilliard(NamedTuple):
     near_w: NDArray[np.float64]  # (d,) their speeds
     due: NDArray[np.uint32]  # (d,) positions in `near` of the sites that hit in this leg, in the order of their times
     due_time: NDArray[np.float64]  # (d,) those times, measured from the beginning of the leg
-    leg: NDArray[np.float64]  # (11,) see the indices above
+    leg: NDArray[np.float64]  # (11,) see the indices below
     count: NDArray[np.int64]  # type: ignore[assignment]  # (5,) see the indices below, shadows tuple.count
     rng: NDArray[np.uint64]  # (4,)
     scratch: NDArray[np.float64]  # (2, d)
@@ -60,6 +60,11 @@ class ExponentialBilliard(NamedTuple):
     buckets: NDArray[np.int32]  # (d + 1,)
 
 
+# Indices into `leg`. DRIFT is the sum that bounces have added to every speed since the window began, LAG its integral
+# over time; together they give the positions of the sites that were left alone.
+(
+    T_LEG, T_KNOWN, T_EVENT, T_REFRESH, REFRESH_RATE, SLOPE, BUDGET, T_WINDOW, T_WINDOW_END, DRIFT, LAG,
+) = range(11)  # fmt: skip
 # Indices into `count`. The first two are read by the recorder of every clock.
 BOUNCES, REFRESHMENTS, N_NEAR, N_DUE, NEXT_DUE = range(5)
 

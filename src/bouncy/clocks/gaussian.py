@@ -24,18 +24,24 @@ from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_normal, fill_sphere
 from bouncy.clocks._sorting import sort_order
-from bouncy.clocks.contract import MOST_EVENTS, Clock, fill, leg_bounds, mean_speed, position, restart, shift
+from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, mean_speed, position, restart, shift
 
 
-# Indices into `leg`.
-T_START, X_START, X_BOUNCE, RHO, COS, SIN, T_REFRESH, T_LAST, REFRESH_RATE = range(9)
+def _leg_bounds(clock):
+    low, high = np.full(9, -LONGEST), np.full(9, LONGEST)
+    low[RHO], high[T_REFRESH] = 0.0, inf
+    low[[COS, SIN]], high[[COS, SIN]] = -1.001, 1.001
+    low[REFRESH_RATE] = high[REFRESH_RATE] = clock.leg[REFRESH_RATE]
+    return low, high
 
 
 @part(
     "site", "V", "P", "leg", "count", "rng",
     bounds={
         "site": lambda clock: (0, clock.site.size - 1),
-        "leg": lambda clock: leg_bounds(clock.leg, REFRESH_RATE, T_REFRESH),
+        "V": lambda clock: (-2.0, 2.0),
+        "P": lambda clock: (-2.0, 2.0),
+        "leg": _leg_bounds,
         "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, clock.site.size - 1, clock.site.size]),
     },
 )  # fmt: skip
@@ -45,13 +51,15 @@ class GaussianBilliard(NamedTuple):
     site: NDArray[np.uint32]  # (d,) sites in the order in which their walls are hit
     V: NDArray[np.float64]  # (d,) v of those sites when the plane was derived
     P: NDArray[np.float64]  # (d,) unit vector along the perpendicular, same order
-    leg: NDArray[np.float64]  # (9,) see the indices above
+    leg: NDArray[np.float64]  # (9,) see the indices below
     count: NDArray[np.int64]  # type: ignore[assignment]  # (4,) see the indices below, shadows tuple.count
     rng: NDArray[np.uint64]  # (4,)
     scratch: NDArray[np.float64]  # (3, d)
     buckets: NDArray[np.int32]  # (d + 1,)
 
 
+# Indices into `leg`.
+T_START, X_START, X_BOUNCE, RHO, COS, SIN, T_REFRESH, T_LAST, REFRESH_RATE = range(9)
 # Indices into `count`. The first two are read by the recorder of every clock.
 BOUNCES, REFRESHMENTS, NEXT_LINE, HITS_IN_LEG = range(4)
 

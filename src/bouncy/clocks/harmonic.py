@@ -18,18 +18,21 @@ from bouncy._dispatch import implements, part
 from bouncy._random import fill_normal
 from bouncy.clocks._angles import fill_angles
 from bouncy.clocks._sorting import sort_order
-from bouncy.clocks.contract import MOST_EVENTS, Clock, fill, leg_bounds, position, restart, shift
+from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, position, restart, shift
 
 
-# Indices into `leg`. A turn is the time pi in which every site meets its wall once.
-T_TURN, T_REFRESH, TRAVEL_TIME = range(3)
+def _leg_bounds(clock):
+    travel_time = clock.leg[TRAVEL_TIME]
+    return [-LONGEST, -LONGEST, travel_time], [LONGEST, inf, travel_time]
 
 
 @part(
     "site", "phase", "cosine", "sine", "energy", "leg", "count", "rng",
     bounds={
         "site": lambda clock: (0, clock.site.size - 1),
-        "leg": lambda clock: leg_bounds(clock.leg, TRAVEL_TIME, T_REFRESH),
+        "phase": lambda clock: (0.0, pi),
+        "energy": lambda clock: (0.0, LONGEST),
+        "leg": _leg_bounds,
         "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, clock.site.size]),
     },
 )  # fmt: skip
@@ -41,13 +44,15 @@ class Oscillators(NamedTuple):
     cosine: NDArray[np.float64]  # (d,) of the phase, by site
     sine: NDArray[np.float64]  # (d,) of the phase, by site
     energy: NDArray[np.float64]  # (d,) A_i^2 / 2 by site; the toll changes it
-    leg: NDArray[np.float64]  # (3,) see the indices above
+    leg: NDArray[np.float64]  # (3,) see the indices below
     count: NDArray[np.int64]  # type: ignore[assignment]  # (3,) see the indices below, shadows tuple.count
     rng: NDArray[np.uint64]  # (4,)
     scratch: NDArray[np.float64]  # (3, d)
     buckets: NDArray[np.int32]  # (d + 1,)
 
 
+# Indices into `leg`. A turn is the time pi in which every site meets its wall once.
+T_TURN, T_REFRESH, TRAVEL_TIME = range(3)
 # Indices into `count`. The first two are read by the recorder of every clock.
 BOUNCES, REFRESHMENTS, NEXT = range(3)
 

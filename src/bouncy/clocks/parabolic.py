@@ -13,22 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import helper
-from bouncy._dispatch import FINITE, implements, part
+from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_normal
 from bouncy.clocks._queue import arrange, sift_down
-from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, leg_bounds, position, restart, shift
+from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, position, restart, shift
+
+# Least energy that is accepted of a state: less would mean more than 10^7 hits per unit time.
+_LEAST_ENERGY = 1e-15
 
 
-# Indices into `leg`.
-T_REFRESH, TRAVEL_TIME = range(2)
+def _leg_bounds(clock):
+    return [-LONGEST, clock.leg[TRAVEL_TIME]], [inf, clock.leg[TRAVEL_TIME]]
 
 
 @part(
     "due", "queue", "energy", "leg", "count", "rng",
     bounds={
-        "due": lambda clock: (-LONGEST, FINITE),
+        "due": lambda clock: (-LONGEST, np.inf),
         "queue": lambda clock: (0, clock.queue.size - 1),
-        "leg": lambda clock: leg_bounds(clock.leg, TRAVEL_TIME, T_REFRESH),
+        "energy": lambda clock: (_LEAST_ENERGY, LONGEST),
+        "leg": _leg_bounds,
         "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, 1]),
     },
 )  # fmt: skip
@@ -38,12 +42,14 @@ class Balls(NamedTuple):
     due: NDArray[np.float64]  # (d,) when each site meets its wall next
     queue: NDArray[np.uint32]  # (d,) heap of the sites, the one that is due first at its top
     energy: NDArray[np.float64]  # (d,) u_i^2 / 2 by site; the toll changes it
-    leg: NDArray[np.float64]  # (2,) see the indices above
+    leg: NDArray[np.float64]  # (2,) see the indices below
     count: NDArray[np.int64]  # type: ignore[assignment]  # (3,) see the indices below, shadows tuple.count
     rng: NDArray[np.uint64]  # (4,)
     scratch: NDArray[np.float64]  # (2, d)
 
 
+# Indices into `leg`.
+T_REFRESH, TRAVEL_TIME = range(2)
 # Indices into `count`. The first two are read by the recorder of every clock; AT_WALL is 1 if the first site in the
 # queue is at its wall: its hit was returned by `fill`, and the time of its next one is not computed yet.
 BOUNCES, REFRESHMENTS, AT_WALL = range(3)

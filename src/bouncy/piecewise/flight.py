@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import helper
-from bouncy._dispatch import FINITE, implements, part
+from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_sphere
-from bouncy.clocks.contract import LONGEST, MOST_EVENTS, leg_bounds
+from bouncy.clocks.contract import LONGEST, MOST_EVENTS
 from bouncy.piecewise.coupling import add_columns, diagonal, multiply
 from bouncy.piecewise.events import climbed, time_to_spend
 from bouncy.piecewise.motion import settle, sweep
@@ -35,24 +35,35 @@ from bouncy.tolls.budget import Budget
 from bouncy.tolls.contract import pay
 
 Array = NDArray[np.float64]
+# Largest numbers that are accepted of a state: their squares do not overflow.
+_LARGEST = 1e100
 
 
 def _leg_bounds(flight: Any) -> tuple[Any, Any]:
-    low, high = leg_bounds(flight.leg, REFRESH_RATE, T_REFRESH, STALE)
-    low[[SLOPE, CURVE]] = -FINITE
+    """Return bounds between two sweeps, when a leg has just begun."""
+    low, high = np.full(9, -_LARGEST), np.full(9, _LARGEST)
+    low[[T, BUDGET, T_REFRESH, WINDOW_END, STALE]] = high[[T, WINDOW_END]] = 0.0
+    low[WINDOW], high[[BUDGET, WINDOW]], high[T_REFRESH] = 1e-9, LONGEST, inf
+    low[REFRESH_RATE] = high[REFRESH_RATE] = flight.leg[REFRESH_RATE]
     return low, high
+
+
+def _moderate(flight: Any) -> tuple[float, float]:
+    return -_LARGEST, _LARGEST
 
 
 @part(
     "y", "v", "p", "u", "F", "Q", "row", "slope", "shift", "tilt", "curvature", "lower", "upper", "near", "due", "leg",
     "count", "rng",
     bounds={
-        "lower": lambda flight: (-np.inf, FINITE),
-        "upper": lambda flight: (-FINITE, np.inf),
+        "lower": lambda flight: (-np.inf, np.inf),
+        "upper": lambda flight: (-np.inf, np.inf),
         "near": lambda flight: (0, flight.y.size - 1),
-        "due": lambda flight: (-LONGEST, FINITE),
+        "due": lambda flight: (-LONGEST, np.inf),
         "leg": _leg_bounds,
-        "count": lambda flight: (0, [flight.y.size, MOST_EVENTS]),
+        "count": lambda flight: (0, [0, MOST_EVENTS]),
+        "v": lambda flight: (-2.0, 2.0),
+        **dict.fromkeys(("y", "p", "u", "F", "Q"), _moderate),
     },
 )  # fmt: skip
 class Flight(NamedTuple):

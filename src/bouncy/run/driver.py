@@ -411,7 +411,7 @@ def restored_workers(data: Data) -> list[Worker]:
     workers = data.setup.new_workers([np.random.SeedSequence(0)] * len(data.chains), starts)
     first = 0
     for worker, state in zip(workers, data.states, strict=True):
-        worker.restore(state, fresh=True)
+        worker.restore(state)
         worker.first = data.chains[first]
         first += worker.chains
         if (worker.sweeps, worker.begun) != (data.sweeps, data.begun):

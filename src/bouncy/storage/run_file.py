@@ -142,7 +142,7 @@ def pack(run: Run, with_rows: bool = False) -> tuple[dict[str, Any], Arrays]:
 
 
 def _described_target(target: Any) -> dict[str, Any]:
-    shape = getattr(target, "shape", None)
+    shape: Any = getattr(target, "shape", None)
     whole = isinstance(shape, tuple) and all(type(side) is int and side > 0 for side in shape)
     sides = list(shape) if whole and math.prod(shape) == target.d else None
     text = f"{target!r:.{_TEXT}}"

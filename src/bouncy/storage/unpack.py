@@ -18,7 +18,7 @@ from bouncy.recorders.tracked import Tracked
 from bouncy.results import as_run
 from bouncy.results.data import RECORDING, Data, Place, Records, Setup
 from bouncy.results.run import Run
-from bouncy.storage.header import COUNTS, NUMBERS, Header, whole
+from bouncy.storage.header import COUNTS, Header, whole
 from bouncy.storage.rows import PER_SWEEP, RAGGED, Column, InFile, InMemory, Rows, Thinned, label_name
 from bouncy.workers.within import PARAMETER
 
@@ -64,7 +64,9 @@ def unpack(
         stopped_by=known.stopped_by(),
         chains=chains,
         **counts,
-        **{name: known.number(name) for name in NUMBERS},
+        cpu_seconds=known.number("cpu_seconds"),
+        warmup_seconds=known.number("warmup_seconds"),
+        sweep_time=known.number("sweep_time"),
         rates=known.rates(),
         records=Records(
             batches,

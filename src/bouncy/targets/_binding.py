@@ -82,7 +82,6 @@ class Binding:
             keep=(memory, callbacks),
             caches=leaves(cache),
             recipe=(self.view, (d, cache)),
-            bounds=lambda: [None] * len(leaves(cache)),
             explain=functools.partial(self._explain, errors=errors),
             fault=fault,
         )

@@ -132,11 +132,8 @@ class Worker(ABC):
         """Return all that the rest of the run depends on, by name; `copy=False` is for a worker that has ended."""
 
     @abstractmethod
-    def restore(self, state: Mapping[str, NDArray[Any]], fresh: bool = False) -> None:
-        """Go to a state that was copied before, in place; raise `ValueError` if it cannot be one of this worker.
-
-        The caches of a target are checked too if the worker is `fresh`: just made at the spins of the state.
-        """
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go to a state that was copied before, in place; raise `ValueError` if it cannot be one of this worker."""
 
     def stop(self) -> None:  # noqa: B027  # most sweeps are short
         """Stop in the middle of a sweep if that may take long; the worker must be restored before it can go on."""

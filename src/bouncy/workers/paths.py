@@ -132,7 +132,12 @@ class PathWorker(LoopWorker):
 
     def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
         super()._check(state)
-        check_range("motion.row", state["motion.row"], self.view.first[:-1], self.view.first[1:] - 1)
+        rows = state["motion.row"]
+        check_range("motion.row", rows, self.view.first[:-1], self.view.first[1:] - 1)
+        for name in ("slope", "shift", "tilt", "curvature", "lower", "upper"):  # which some motions copy
+            copied = state.get(f"motion.{name}")
+            if copied is not None and not np.array_equal(copied, getattr(self.view, name)[rows]):
+                raise ValueError(f"motion.{name} is not that of the cells")
 
     def _parts(self) -> dict[str, Any]:
         return {"motion": self.motion, "recorder": self.recorder, "moments": self._moments}

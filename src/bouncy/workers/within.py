@@ -217,7 +217,7 @@ class BlockWorker(Worker):
         block = {f"block.{name}": array for name, array in self._block.state(copy).items()}
         return own | block | {"cpu_seconds": np.array(self.cpu_seconds), "generator": _to_words(self._generator)}
 
-    def restore(self, state: Mapping[str, NDArray[Any]], fresh: bool = False) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         check_like(state, self.state())
         values = {name: state[f"value.{k}"].copy() for k, name in enumerate(self._values)}
         for name, value in values.items():
@@ -228,7 +228,7 @@ class BlockWorker(Worker):
         _from_words(self._generator, state["generator"])
         # The target first: it must not move what is then put back.
         self._block.retarget(self._scheme.target_of(self._values))
-        self._block.restore({name: state[f"block.{name}"] for name in self._block.state()}, fresh)
+        self._block.restore({name: state[f"block.{name}"] for name in self._block.state()})
         self.sweeps, self.begun = self._block.sweeps, self._block.begun
 
 
