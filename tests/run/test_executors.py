@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import bouncy
-from bouncy.run import sent
+from bouncy.run import remote
 from conftest import base_seed
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -42,7 +42,7 @@ class Inline(Executor):
     def __init__(self, workers=1, interfere=lambda task: None):
         self.memories = [{} for _ in range(workers)]
         self.interfere = interfere
-        self.orders, self.templates, self.closed = [], [], False
+        self.orders, self.sweeps, self.templates, self.closed = [], [], [], False
 
     def submit(self, function, *arguments):
         assert not self.closed
@@ -53,8 +53,9 @@ class Inline(Executor):
     def do(self, future, task, function, arguments):
         order, template = pickle.loads(arguments)
         self.orders.append(len(order))
+        self.sweeps.append([assignment.sweeps for assignment in pickle.loads(order)[1]])
         self.templates.append(len(template))
-        sent._own.chains = self.memories[task % len(self.memories)]
+        remote._own.workers = self.memories[task % len(self.memories)]
         try:
             self.interfere(task)
             result = function(order, template)
@@ -99,7 +100,7 @@ class Shuffled(Inline):
 @pytest.fixture(autouse=True)
 def own_memory():
     """Let no test find what another one has left in this thread."""
-    sent._own.__dict__.clear()
+    remote._own.__dict__.clear()
 
 
 @pytest.fixture(scope="module")
@@ -182,15 +183,20 @@ def sample(case, **options):
 
 def have_slices_of(seconds, monkeypatch):
     for name, value in {"_SHORTEST": seconds, "_LONGEST": seconds, "_PER_SECOND": 1e9}.items():
-        monkeypatch.setattr(sent, name, value)
+        monkeypatch.setattr(remote, name, value)
 
 
 def everything(run):
     """Return all bytes of a run that a user can see."""
     parts = [run.draws, run.log_prob, run.mean, run.mean_se, run.flips_per_site, run.events(), *run.parameters.values()]
-    if run._growth.keep == "path":
+    if run._data.setup.keep == "path":
         parts += [*run.flips, run.start]
     return [run.stopped_by, *(np.ascontiguousarray(part).tobytes() for part in parts)]
+
+
+def level(run):
+    """Return whether all workers of a run have made the same number of sweeps."""
+    return len({tuple(state["sweeps"]) for state in run._data.states}) == 1
 
 
 @pytest.fixture(scope="module")
@@ -209,8 +215,18 @@ def test_threads_give_the_same_bytes(case, workers, expected):
     assert everything(sample(case, threads=workers)) == expected[case]
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", ["threads", "shuffled", "pool", "loky", "dask"])
+# Cases on which processes are tested always; the others take longer, and each is tested on `shuffled`.
+FAST = ("draws", "within")
+COMBINATIONS = [
+    pytest.param(
+        name, case, marks=[pytest.mark.slow] if name not in ("threads", "shuffled") and case not in FAST else []
+    )
+    for name in ("threads", "shuffled", "pool", "loky", "dask")
+    for case in CASES
+]
+
+
+@pytest.mark.parametrize(("name", "case"), COMBINATIONS)
 def test_executors_give_the_same_bytes(case, name, expected, request):
     """Catches state that is not sent along, and anything that depends on who does a slice, when, or after what else."""
     assert everything(sample(case, executor=request.getfixturevalue(name))) == expected[case]
@@ -222,6 +238,39 @@ def test_short_slices_give_the_same_bytes(case, expected, monkeypatch):
     have_slices_of(1e-5, monkeypatch)
     with contextlib.closing(_Closing(Shuffled(3))) as closing:
         assert everything(sample(case, executor=closing.executor)) == expected[case]
+
+
+def test_traces_of_bounded_size_give_the_same_bytes(monkeypatch):
+    """Catches slices of one round that keep draws at different spacings, because it doubled while they were sent."""
+    have_slices_of(2e-4, monkeypatch)
+    monkeypatch.setattr("bouncy.storage.rows.MOST_POINTS", 8)
+    options = {"chains": 3, "draws": 4000, "warmup": 100, "keep": "means", "seed": base_seed()}
+    whole = bouncy.sample(SPINS, **options, threads=1)
+    assert whole.trace_spacing == 512
+    for _ in range(5):
+        with contextlib.closing(_Closing(Shuffled(3))) as closing:
+            assert everything(bouncy.sample(SPINS, executor=closing.executor, **options)) == everything(whole)
+
+
+def test_short_work_takes_few_tasks(monkeypatch):
+    """Catches a task for each slice of each chain, and rounds that are spent to learn how long a sweep takes."""
+    executor, options = Inline(2), {"chains": 50, "draws": 200, "warmup": 100, "seed": base_seed()}
+    monkeypatch.setattr(remote, "_SHORTEST", 10.0)  # whatever the speed of the machine
+    monkeypatch.setattr(remote, "_FIRST", 10.0)
+    run = bouncy.sample(SPINS, executor=executor, **options)
+    assert everything(run) == everything(bouncy.sample(SPINS, **options))
+    assert list(map(len, executor.sweeps)) == [1, 49, 50, 50]  # two halves of the warm-up, and the recording
+
+
+def test_first_slice_of_a_slow_target_is_one_sweep(monkeypatch):
+    """Catches a first slice that is as long for slow targets as for fast ones, while all other chains wait."""
+    executor, options = Inline(1), {"chains": 3, "draws": 20, "warmup": 10, "seed": base_seed()}
+    monkeypatch.setattr(remote, "_SHORTEST", 10.0)
+    monkeypatch.setattr(remote, "_FIRST", 0.0)
+    run = bouncy.sample(SPINS, executor=executor, **options)
+    assert everything(run) == everything(bouncy.sample(SPINS, **options))
+    assert executor.sweeps[0] == [5], "as many as the stage has, of which the process did one"
+    assert executor.sweeps[1] == [1, 1, 4], "the same sweep of the other chains, and what is left of the first"
 
 
 def test_mpi_gives_the_same_bytes(expected, tmp_path):
@@ -333,8 +382,8 @@ def test_broken_pool_leaves_a_run_that_can_be_resumed(short, long_run, tmp_path)
     partial = caught.value.run
     assert not partial.completed
     assert isinstance(caught.value.__cause__, BrokenProcessPool)
-    assert len({chain.sweeps for chain in partial._chains}) == 1
-    drawn = partial._growth.drawn
+    assert level(partial)
+    drawn = partial.draws_per_chain
     assert 0 < drawn < LONG["draws"]
     assert everything(partial)[1:] == everything(bouncy.sample(SPINS, **LONG | {"draws": drawn}))[1:]
     del partial, caught
@@ -356,7 +405,7 @@ def test_target_that_kills_its_process_is_given_up():
 
     with pytest.raises(bouncy.WorkerError, match="does not work any more") as caught:
         bouncy.sample(scheme(disturb), chains=2, draws=20, warmup=10, seed=0, executor=make)
-    assert len(pools) == sent._ATTEMPTS
+    assert len(pools) == remote._ATTEMPTS
     assert not caught.value.run.completed
 
 
@@ -369,7 +418,7 @@ def test_slices_that_are_lost_now_and_then_are_sent_again(expected, monkeypatch)
     in_turn = Inline(1, lambda task: lose(task) if task % 4 == 1 else None)
     have_slices_of(1e-5, monkeypatch)
     assert everything(sample("draws", executor=in_turn)) == expected["draws"]
-    assert len(in_turn.orders) > 4 * 3 * sent._ATTEMPTS
+    assert len(in_turn.orders) > 4 * 3 * remote._ATTEMPTS
     with contextlib.closing(_Closing(Shuffled(2, lambda task: lose(task) if task in (2, 9, 16) else None))) as closing:
         assert everything(sample("draws", executor=closing.executor)) == expected["draws"]
 
@@ -384,8 +433,8 @@ def test_slices_that_are_always_lost_end_the_run(short):
     executor = Inline(1, interfere)
     with pytest.raises(bouncy.WorkerError, match="OSError: connection lost") as caught:
         bouncy.sample(SPINS, executor=executor, **LONG)
-    assert len(executor.orders) <= 20 + 3 * sent._ATTEMPTS
-    assert len({chain.sweeps for chain in caught.value.run._chains}) == 1
+    assert len(executor.orders) <= 20 + 3 * remote._ATTEMPTS
+    assert level(caught.value.run)
 
 
 def test_executor_that_is_shut_down_is_a_worker_error(pool):
@@ -475,13 +524,8 @@ def _interrupted(**options):
     return run, time.perf_counter() - reports[4]
 
 
-def _sums(run):
-    """Return bytes that do not depend on how far the most advanced chain has been, as traces of bounded size do."""
-    return [part.tobytes() for part in (run.mean, run.path_mean, run.flips_per_site, run.events())]
-
-
 def _of_equal_length(run):
-    return bouncy.sample(SPINS, **LONG | {"draws": run._growth.drawn, "keep": "means"})
+    return bouncy.sample(SPINS, **LONG | {"draws": run.draws_per_chain, "keep": "means"})
 
 
 def test_interrupt_returns_what_there_is_and_leaves_the_executor_to_its_owner(pool, short):
@@ -489,7 +533,7 @@ def test_interrupt_returns_what_there_is_and_leaves_the_executor_to_its_owner(po
     run, seconds = _interrupted(executor=pool)
     assert seconds < 10.0, "an interrupt must not wait; a second is usual, even on a busy machine"
     assert not run.completed
-    assert _sums(run) == _sums(_of_equal_length(run))
+    assert everything(run)[1:] == everything(_of_equal_length(run))[1:]
     for future in [pool.submit(os.getpid) for _ in range(4)]:
         assert future.result(timeout=60) != PARENT
 
@@ -498,8 +542,8 @@ def test_interrupt_goes_back_to_where_all_chains_have_been(short):
     """Catches chains that are left ahead of others by an interrupt."""
     with contextlib.closing(_Closing(Shuffled(2))) as closing:
         run, _ = _interrupted(executor=closing.executor)
-        assert len({chain.sweeps for chain in run._chains}) == 1
-        assert _sums(run) == _sums(_of_equal_length(run))
+        assert level(run)
+        assert everything(run)[1:] == everything(_of_equal_length(run))[1:]
 
 
 def test_interrupt_that_reaches_workers_too_is_no_error(short):
@@ -533,7 +577,8 @@ def test_large_model_is_sent_once_to_each_worker(monkeypatch):
     target = bouncy.MRF.random(64, seed=1)
     executor = Inline(3)
     options = {"chains": 20, "draws": 400, "warmup": 100, "seed": base_seed(), "keep": "means"}
-    monkeypatch.setattr(sent, "_UNDER_WAY", 1)
+    have_slices_of(1e-5, monkeypatch)
+    monkeypatch.setattr(remote, "_UNDER_WAY", 1)
     run = bouncy.sample(target, executor=executor, **options)
     assert everything(run) == everything(bouncy.sample(target, **options))
     sent_along = [size for size in executor.templates if size]
@@ -563,8 +608,8 @@ def test_worker_keeps_few_models(monkeypatch):
     executor = Inline(1)
     for seed in range(6):
         bouncy.sample(bouncy.MRF.random(4, seed=seed), chains=1, draws=5, warmup=0, executor=executor)
-    assert len(executor.memories[0]) == sent._KEPT
-    monkeypatch.setattr(sent, "_KEPT_BYTES", 1)
+    assert len(executor.memories[0]) == remote._KEPT
+    monkeypatch.setattr(remote, "_KEPT_BYTES", 1)
     for seed in (7, 8):
         bouncy.sample(bouncy.MRF.random(4, seed=seed), chains=1, draws=5, warmup=0, executor=executor)
     assert len(executor.memories[0]) == 1

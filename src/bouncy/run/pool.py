@@ -48,6 +48,14 @@ class Round:
         self.slices: dict[Worker, Slice] = {}
 
 
+class Order(NamedTuple):
+    """A slice to be done: a worker, the sweep at which the slice ends, and what to keep of the draws."""
+
+    worker: Worker
+    end: int
+    keep: Keep
+
+
 class Pool(ABC):
     """Threads, processes or machines that advance workers.
 
@@ -57,15 +65,16 @@ class Pool(ABC):
         Whether there was a Ctrl-C.
     """
 
-    # Bytes of rows that a slice may return, and how many times longer than the last slice it may be.
-    _most_bytes, _growth = 1 << 25, 64
+    # Bytes of rows that a slice may return, sweeps of the first slice, and how many times longer than the last a
+    # slice may be.
+    _most_bytes, _first_sweeps, _growth = 1 << 25, 1, 64
 
     def __init__(self, interrupts: Interrupts) -> None:
         self._interrupts = interrupts
         self._pace = 0, 0.0  # sweeps and seconds of the last slice
         self._news = threading.Event()  # set when a slice is done
         self._rounds: list[Round] = []
-        self._flying: dict[Future[Any], Worker] = {}
+        self._flying: dict[Worker, Future[Any]] = {}  # slices under way
 
     @abstractmethod
     def prepare(self, workers: Sequence[Worker], what: str) -> None:
@@ -84,8 +93,8 @@ class Pool(ABC):
         """Return how long a slice should last."""
 
     @abstractmethod
-    def _submit(self, worker: Worker, end: int, keep: Keep) -> Future[Any] | None:
-        """Begin a slice of a worker that ends at a sweep, or return None if it has to wait."""
+    def _submit(self, orders: Sequence[Order]) -> dict[Worker, Future[Any]]:
+        """Begin slices, and return their futures; workers that are left out have to wait."""
 
     @abstractmethod
     def _collect(self, worker: Worker, future: Future[Any]) -> Slice | None:
@@ -158,10 +167,12 @@ class Pool(ABC):
         may_plan: bool,
     ) -> None:
         """Begin slices of idle workers, those that are furthest behind first."""
-        room, busy = self._room(workers) - len(self._flying), set(self._flying.values())
+        room, orders = self._room(workers) - len(self._flying), list[Order]()
         if room <= 0:
             return
-        for worker in sorted((w for w in workers if w not in busy), key=self._rounds_done):
+        for worker in sorted((w for w in workers if w not in self._flying), key=self._rounds_done):
+            if len(orders) == room:
+                break
             k = self._rounds_done(worker)
             last = self._rounds[-1].end if self._rounds else level
             if k == len(self._rounds):
@@ -169,13 +180,11 @@ class Pool(ABC):
                     continue
                 kept = keep()
                 self._rounds.append(Round(last, min(end, last + self._sweeps(workers, kept, longest())), kept))
-            future = self._submit(worker, self._rounds[k].end, self._rounds[k].keep)
-            if future is not None:
-                self._flying[future] = worker
-                future.add_done_callback(lambda _: self._news.set())
-                room -= 1
-            if room <= 0:
-                return
+            orders.append(Order(worker, self._rounds[k].end, self._rounds[k].keep))
+        begun = self._submit(orders)
+        self._flying |= begun
+        for future in set(begun.values()):
+            future.add_done_callback(lambda _: self._news.set())
 
     def _rounds_done(self, worker: Worker) -> int:
         """Return how many of the present rounds a worker has finished."""
@@ -184,19 +193,19 @@ class Pool(ABC):
     def _sweeps(self, workers: Sequence[Worker], keep: Keep, longest: float) -> int:
         """Return how many sweeps the next round should have."""
         sweeps, took = self._pace
-        if not sweeps:
-            return 1
-        wanted = sweeps * min(self._seconds(workers), longest) / max(took, 1e-7)
+        wanted: float = self._first_sweeps
+        if sweeps:
+            wanted = sweeps * min(min(self._seconds(workers), longest) / max(took, 1e-7), self._growth)
         size = workers[0].bytes_per_sweep(keep)
         most = self._most_bytes / size if size else wanted
-        return max(1, int(min(wanted, most, self._growth * sweeps)))
+        return max(1, int(min(wanted, most)))
 
     def _take_in(self, workers: list[Worker], errors: dict[Worker, TargetError]) -> None:
         """Wait a moment for slices that are done, and put what they recorded to their rounds."""
         self._news.wait(_LOOK)
         self._news.clear()
-        for future in [future for future in self._flying if future.done()]:
-            worker = self._flying.pop(future)
+        for worker in [worker for worker, future in self._flying.items() if future.done()]:
+            future = self._flying.pop(worker)
             try:
                 found = self._collect(worker, future)
             except TargetError as error:
@@ -254,11 +263,14 @@ class Threads(Pool):
     def _seconds(self, workers: Sequence[Worker]) -> float:
         return max(_SHORTEST, min(_SLICE, _ROUND * self._threads / len(workers)))
 
-    def _submit(self, worker: Worker, end: int, keep: Keep) -> Future[Any]:
+    def _submit(self, orders: Sequence[Order]) -> dict[Worker, Future[Any]]:
         sweeps, took = self._pace
         if not sweeps or (sweeps == 1 and took > _SLOW):
-            self._states.setdefault(worker, {})[worker.sweeps] = worker.state()
-        return self._executor.submit(worker.advance, end - worker.sweeps, keep)
+            for worker, _, _ in orders:
+                self._states.setdefault(worker, {})[worker.sweeps] = worker.state()
+        return {
+            worker: self._executor.submit(worker.advance, end - worker.sweeps, keep) for worker, end, keep in orders
+        }
 
     def _collect(self, worker: Worker, future: Future[Any]) -> Slice:
         found: Slice = future.result()
@@ -271,9 +283,9 @@ class Threads(Pool):
 
     def _stop_now(self, workers: Sequence[Worker], level: int) -> bool:
         """Put workers back to their last common states, if those were kept; else slices are short, and soon done."""
-        for future in [future for future in self._flying if future.cancel()]:  # not begun yet
-            del self._flying[future]
-        moved = [worker for worker in workers if worker in self._flying.values() or self._rounds_done(worker)]
+        for worker in [worker for worker, future in self._flying.items() if future.cancel()]:  # not begun yet
+            del self._flying[worker]
+        moved = [worker for worker in workers if worker in self._flying or self._rounds_done(worker)]
         if not all(level in self._states.get(worker, {}) for worker in moved):
             return False
         self._give_up()
@@ -283,10 +295,10 @@ class Threads(Pool):
         return True
 
     def _give_up(self) -> None:
-        for future, worker in self._flying.items():
+        for worker, future in self._flying.items():
             if not future.cancel():
                 worker.stop()
-        wait(self._flying)
+        wait(self._flying.values())
 
 
 def available_cores() -> int:
