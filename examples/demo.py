@@ -15,7 +15,7 @@ import scipy.sparse
 from scipy.special import ndtri
 
 import bouncy
-from bouncy.results.batches import Estimate, estimate, normal_score
+from bouncy.results.batches import normal_score, standard_error
 from bouncy.testing import kaufman_torus
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ def print_lattice(lattice: bouncy.MRF, runs: list[bouncy.Run]) -> None:
     bonds = lattice.edges().nnz // 2
     bond_mean = kaufman_torus(*lattice.shape, COUPLING).bond_mean
     _print_head("lattice averages", runs)
-    _print_row("E[s_i]", 0.0, [_columns(trace_mean(run.magnetisation)) for run in runs])
-    _print_row("E[s_i s_j]", bond_mean, [_columns(trace_mean(run.log_prob / (COUPLING * bonds))) for run in runs])
+    _print_row("E[s_i]", 0.0, [trace_mean(run.magnetisation) for run in runs])
+    _print_row("E[s_i s_j]", bond_mean, [trace_mean(run.log_prob / (COUPLING * bonds)) for run in runs])
     print("... j next to i; exact by symmetry and by Kaufman's formula\n")
     for run in runs:
         means = normal_score(run.mean / run.mean_se, _batches(run) - 1)
@@ -111,21 +111,16 @@ def print_lattice(lattice: bouncy.MRF, runs: list[bouncy.Run]) -> None:
         print(f"    {_largest('bonds', pairs)}")
 
 
-def trace_mean(trace: np.ndarray) -> Estimate:
-    """Return the mean of a trace, shape (chain, draw), with the standard error of its batches.
+def trace_mean(trace: np.ndarray) -> tuple[float, float, int]:
+    """Return the mean of a trace, shape (chain, draw), its standard error, and the number of batches that gave it.
 
     Bonds that share a site are correlated, so the error bars of single bonds do not add up to that of their mean; the
     mean over bonds is a number that each draw has, and its own batches give its error.
     """
     chains, draws = trace.shape
     length = draws // BATCHES
-    full = trace[:, : BATCHES * length].reshape(chains, BATCHES, length).sum(axis=2)
-    rest = trace[:, BATCHES * length :].sum(axis=1)
-    return estimate(full[:, :, None], rest[:, None], length, chains * draws)
-
-
-def _columns(result: Estimate) -> tuple[float, float, int]:
-    return float(result.mean[0]), float(result.standard_error[0]), result.degrees_of_freedom + 1
+    batches = trace[:, : BATCHES * length].reshape(chains * BATCHES, length).sum(axis=1)
+    return float(trace.mean()), float(standard_error(batches, length, trace.size)), batches.size
 
 
 # Printing -------------------------------------------------------------------------------------------------------------

@@ -233,7 +233,7 @@ def test_warmup_fills_the_cache_that_a_run_then_uses(tmp_path):
     assert done.stdout == f"1 combination is ready in {directory}\n"
     assert done.stderr == ""
     warm = _contents(directory)
-    assert any("bouncy.run.kernel.advance" in name for name in warm)
+    assert any("bouncy.workers.kernel.advance" in name for name in warm)
     script = """
 import bouncy
 target = bouncy.MRF.random(40, seed=0)
@@ -270,4 +270,4 @@ def test_warmup_compiles_everything(tmp_path):
     paths = len(names(PathSampler)) * 2 * len(SPECIALISED)
     assert done.stdout == f"{spins + paths} combinations are ready in {directory}\n"
     # Whatever the number of targets, there are three kinds of views: dense, sparse, and by address.
-    assert len(list(directory.glob("bouncy.run.kernel.advance.*"))) == 3 * 3 * len(names())
+    assert len(list(directory.glob("bouncy.workers.kernel.advance.*"))) == 3 * 3 * len(names())

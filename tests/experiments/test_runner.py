@@ -306,10 +306,9 @@ def test_ends_are_not_charged_for_other_recordings():
     entry = enter(Contender("ours", "hmc", ("ends",)), target, seed, travel_time=6.5, pairs=True)
     entry.compile()
     entry.advance(5000)
-    recorder = entry.chain.recorder
-    assert isinstance(recorder.pairs, NoPairs)
-    assert entry.chain.sweep_time == pytest.approx(6.5 * np.pi)
-    assert entry.chain.events()[REFRESHMENTS] == pytest.approx(5000, abs=1)
+    assert isinstance(entry.worker.recorder.pairs, NoPairs)
+    assert entry.worker.sweep_time == pytest.approx(6.5 * np.pi)
+    assert entry._sums().totals("events")[REFRESHMENTS] == pytest.approx(5000, abs=1)
     assert entry.counts()[0] / 5000 == pytest.approx(65.0, abs=0.2)
     assert list(entry.moments()) == ["ends"]
 

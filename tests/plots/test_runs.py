@@ -516,7 +516,7 @@ def test_marginals_compare_the_pairs_that_both_runs_have(lattice_run):
     """Catches pairs of one run beside other pairs of the other: here one has all pairs, the other some."""
     full = copy.copy(lattice_run)
     mean = np.linspace(-1.0, 1.0, 144).reshape(12, 12)
-    full.__dict__["_pair_mean"] = (mean, np.full((12, 12), 0.1))
+    full.__dict__ |= {"pair_mean": mean, "pair_mean_se": np.full((12, 12), 0.1)}
     x, y, _, _ = _errorbars(plot_marginals(lattice_run, full).containers[1])
     i, j = scipy.sparse.triu(lattice_run.pair_mean, 1).nonzero()
     assert set(zip(x, y, strict=True)) == set(zip(mean[i, j], lattice_run.pair_mean[i, j], strict=True))

@@ -77,7 +77,7 @@ def test_attributes_survive_files(target, seed, suffix, tmp_path):
 
 def test_means_alone(target, monkeypatch):
     """Catches a tree that needs states, or one whose traces are numbered as if none were left out."""
-    monkeypatch.setattr("bouncy.run.rows.MOST_POINTS", 32)
+    monkeypatch.setattr("bouncy.storage.rows.MOST_POINTS", 32)
     run = bouncy.sample(target, chains=2, draws=117, seed=0, keep="means")
     tree = run.to_arviz()
     assert list(tree["posterior"].data_vars) == []

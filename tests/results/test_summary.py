@@ -155,7 +155,7 @@ def test_a_summary_stays_when_the_run_goes_on():
     run = bouncy.sample(bouncy.MRF.random(3, seed=0), chains=1, draws=20, seed=0)
     summary = run.summary()
     before = str(summary), summary.to_dict()
-    run.extend(draws=20)
+    assert run.extend(draws=20).summary().to_dict() != before[1]
     assert (str(summary), summary.to_dict()) == before
 
 
