@@ -10,7 +10,7 @@ import time
 from concurrent.futures import Executor, ProcessPoolExecutor
 from functools import partial
 
-from problems import dense, new_chain
+from problems import dense, new_worker
 from report import Figure, Task
 from timing import Median, interleaved, median
 
@@ -116,11 +116,9 @@ def _gain(name: str, ratio: Median) -> Figure:
 
 def _sweeps_in(seconds: float) -> int:
     """Return how many sweeps take about so many CPU seconds."""
-    chain = new_chain(dense(100), "bps-gaussian")
-    chain.advance(1000)
-    before = chain.cpu_seconds
-    chain.advance(10_000)
-    return int(10_000 * seconds / (chain.cpu_seconds - before))
+    worker = new_worker(dense(100), "bps-gaussian")
+    worker.advance(1000)
+    return int(10_000 * seconds / worker.advance(10_000).cpu_seconds)
 
 
 def _elapsed(target: bouncy.MRF, sweeps: int, executor: Executor | None) -> float:

@@ -137,7 +137,7 @@ def path_batches(
     )  # fmt: skip
     sums: dict[str, list[Array]] = {name: [np.zeros(1), value(run)] for name, value in read.items()}
     for n in range(2, batches + 1):
-        run.extend(1)
+        run = run.extend(1, threads=1, progress=False)
         for name, value in read.items():
             sums[name].append(n * value(run))
     averages = {name: np.diff([np.broadcast_to(s, several[-1].shape) for s in several], axis=0)

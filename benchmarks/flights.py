@@ -11,14 +11,15 @@ from conditionals import Orthant
 from continuous import autoregressive, equicorrelated
 from numpy.typing import NDArray
 from report import Figure, Task
+from problems import timed_advance
 from timing import Job, cpu_seconds, interleaved, median
 
 import bouncy
 from bouncy._compile import kernel
 from bouncy.piecewise.coupling import add_columns, multiply
-from bouncy.piecewise.products import no_products
 from bouncy.recorders.contract import BOUNCES, HITS, REFRESHMENTS
-from bouncy.run.particle import ParticleChain
+from bouncy.workers.contract import Plan
+from bouncy.workers.paths import PathWorker
 
 TITLE = "Events of the bouncy particle on truncated Gaussians"
 NOTE = (
@@ -34,31 +35,29 @@ MODELS: dict[str, Callable[[int], bouncy.TruncatedGaussian]] = {
     "sparse, AR(1) 0.5": partial(autoregressive, rho=0.5),
 }
 COUNTS = {"walls": HITS, "bounces": BOUNCES, "refreshments": REFRESHMENTS}
-_SLOTS = 8
 _GIBBS_SWEEPS = 300
 
 
 class Particle(NamedTuple):
-    """A chain, how many sweeps are timed at once, and its events in a sweep."""
+    """A worker, how many sweeps are timed at once, and its events in a sweep."""
 
-    chain: ParticleChain
+    worker: PathWorker
     sweeps: int
     per_sweep: NDArray[np.float64]  # (4,)
 
     def advance(self) -> float:
         """Return CPU seconds per event."""
-        before = _events(self.chain)
-        seconds = cpu_seconds(lambda: self.chain.advance(self.sweeps))
-        return seconds / float(_total(_events(self.chain) - before))
+        seconds, events = timed_advance(self.worker, self.sweeps)
+        return seconds / float(_total(events))
 
     def multiply(self) -> float:
         """Return CPU seconds per event of the products alone."""
-        d = self.chain.motion.y.size
+        d = self.worker.motion.y.size
         walls = max(1, round(self.sweeps * self.per_sweep[HITS]))
         legs = max(1, round(self.sweeps * (self.per_sweep[BOUNCES] + self.per_sweep[REFRESHMENTS] + 1.0)))
         u = np.random.default_rng(0).standard_normal(d)
         F, Q = np.zeros(d), np.zeros(d)
-        seconds = cpu_seconds(lambda: _products(self.chain.view.coupling, u, F, Q, walls, legs))
+        seconds = cpu_seconds(lambda: _products(self.worker.view.coupling, u, F, Q, walls, legs))
         return seconds / (self.sweeps * float(_total(self.per_sweep)))
 
 
@@ -79,30 +78,15 @@ def _measure(label: str, quick: bool) -> list[Figure]:
 
 
 def _particle(target: bouncy.TruncatedGaussian, events: float) -> Particle:
-    """Return a chain that starts from a state that Gibbs has found, so that the first sweeps are like the others."""
+    """Return a worker that starts from a state that Gibbs has found, so that the first sweeps are like the others."""
     gibbs = Orthant(target.potential.coupling, seed=0)
     gibbs.average(_GIBBS_SWEEPS)
-    chain = ParticleChain(target, bouncy.piecewise.BPS(), np.random.SeedSequence(0), gibbs.x)
-    chain.record(_SLOTS, 1, np.zeros(target.d), np.full(target.d, 6.0), no_products())
-    chain.advance(2)
-    sweeps = max(1, round(events / float(_total(_events(chain)) / 2.0)))
-    return Particle(chain, sweeps, _count(chain, sweeps))
-
-
-def _count(chain: ParticleChain, sweeps: int) -> NDArray[np.float64]:
-    """Return events per sweep, (4,)."""
-    before = _events(chain)
-    chain.advance(sweeps)
-    per_sweep: NDArray[np.float64] = (_events(chain) - before) / sweeps
-    return per_sweep
-
-
-def _events(chain: ParticleChain) -> NDArray[np.float64]:
-    """Return counts of hits, crossings, bounces and refreshments since recording began, (4,)."""
-    recorder = chain.recorder
-    chain.write_open_batch()
-    total: NDArray[np.float64] = recorder.events[: recorder.tally[2] + 1].sum(axis=0)
-    return total
+    worker = PathWorker(target, bouncy.piecewise.BPS(), Plan(), np.random.SeedSequence(0), gibbs.x)
+    PathWorker.record_anew([worker])
+    _, first = timed_advance(worker, 2)
+    sweeps = max(1, round(events / float(_total(first) / 2.0)))
+    _, found = timed_advance(worker, sweeps)
+    return Particle(worker, sweeps, found / sweeps)
 
 
 def _total(events: NDArray[np.float64]) -> Any:

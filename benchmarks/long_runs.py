@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from problems import dense, new_chain
+from problems import dense, new_worker
 from report import Figure, Task
 from timing import interleaved, median
 
@@ -43,17 +43,20 @@ def _cost(label: str, quick: bool) -> list[Figure]:
     """Compare one chain of `bouncy.sample`, with everything on, with the same sweeps in one call of its loop."""
     seconds, rounds = (1.0, 5) if quick else (5.0, 5)
     target = _MODELS[label]()
-    chain = new_chain(target, "bps-gaussian")
-    sweeps = _sweeps_in(chain.advance, seconds)
+    worker = new_worker(target, "bps-gaussian")
+    sweeps = _sweeps_in(worker.advance, seconds)
     cpu: dict[str, list[float]] = {"bare": [], "run": []}
     with tempfile.TemporaryDirectory() as folder:
-        run = bouncy.sample(
-            target, chains=1, draws=sweeps, warmup=100, keep="means", pairs="none", seed=0, threads=1,
-            checkpoint=Path(folder) / "run", every=seconds / 2, progress=lambda progress: None,
-        )  # fmt: skip
+        resources = {"threads": 1, "progress": lambda progress: None}
+        runs = [
+            bouncy.sample(
+                target, chains=1, draws=sweeps, warmup=100, keep="means", pairs="none", seed=0,
+                checkpoint=Path(folder) / "run", every=seconds / 2, **resources,
+            )
+        ]  # fmt: skip
         jobs = {
-            "bare": lambda: _timed(lambda: chain.advance(sweeps), cpu["bare"]),
-            "run": lambda: _timed(lambda: run.extend(sweeps), cpu["run"]),
+            "bare": lambda: _timed(lambda: worker.advance(sweeps), cpu["bare"]),
+            "run": lambda: _timed(lambda: runs.append(runs.pop().extend(sweeps, **resources)), cpu["run"]),
         }
         elapsed = interleaved(jobs, rounds)
     spent = np.array(cpu["run"][1:]) / np.array(cpu["bare"][1:])
@@ -68,7 +71,7 @@ def _gain(label: str, quick: bool) -> list[Figure]:
     """Compare four chains on two threads with four chains on one."""
     seconds, rounds = (0.25, 5) if quick else (1.0, 9)
     target = _MODELS[label]()
-    sweeps = _sweeps_in(new_chain(target, "bps-gaussian").advance, seconds)
+    sweeps = _sweeps_in(new_worker(target, "bps-gaussian").advance, seconds)
     run = partial(
         bouncy.sample,
         target,
@@ -87,7 +90,7 @@ def _gain(label: str, quick: bool) -> list[Figure]:
     return [Figure(what, median(elapsed["1"] / elapsed["2"]), goal, "at least", details={"model": label})]
 
 
-def _sweeps_in(advance: Callable[[int], None], seconds: float) -> int:
+def _sweeps_in(advance: Callable[[int], object], seconds: float) -> int:
     """Return how many sweeps take about so many seconds."""
     sweeps = 1
     while True:

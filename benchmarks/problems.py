@@ -12,17 +12,16 @@ from timing import Job, cpu_seconds
 
 import bouncy
 from bouncy.recorders.contract import HITS
-from bouncy.recorders.pairs import Pairs, all_pairs, no_pairs
-from bouncy.run.chain import Chain
 from bouncy.samplers import as_sampler
 from bouncy.samplers.contract import Sampler
 from bouncy.targets.contract import Target
 from bouncy.targets.fields import SparseFields
+from bouncy.workers.contract import Plan
+from bouncy.workers.loop import LoopWorker
+from bouncy.workers.spins import SpinWorker
 
 # The billiards of BPS.
 CLOCKS = ("gaussian", "exponential")
-# Batches kept by each of four chains, the default of `bouncy.sample`.
-_SLOTS = 8
 _WARMUP_HITS = 100_000
 
 
@@ -68,13 +67,12 @@ def chain_job(
     target: Target, sampler: str | Sampler, hits_per_block: int, *, pairs: bool = False, seed: int = 0
 ) -> Job:
     """Return a job that advances a chain, as `bouncy.sample` does, and returns CPU seconds per attempted flip."""
-    chain = new_chain(target, sampler, pairs=pairs, seed=seed)
+    worker = new_worker(target, sampler, pairs=pairs, seed=seed)
     sweeps = _sweeps(hits_per_block, target.d)
 
     def block() -> float:
-        before = count_hits(chain)
-        seconds = cpu_seconds(lambda: chain.advance(sweeps))
-        return seconds / (count_hits(chain) - before)
+        seconds, events = timed_advance(worker, sweeps)
+        return seconds / float(events[HITS])
 
     return block
 
@@ -103,17 +101,21 @@ def _metropolis(target: bouncy.MRF, shuffled: bool, seed: int) -> Callable[[int]
     return lambda sweeps: baselines.metropolis_dense(model.M, *state, sweeps)
 
 
-def new_chain(target: Target, sampler: str | Sampler, *, pairs: bool = False, seed: int = 0) -> Chain:
-    """Return a chain that has run for long enough to forget its random start on the easy models used here."""
-    keep: Pairs = all_pairs(target.d, _SLOTS) if pairs else no_pairs()
-    chain = Chain(target, as_sampler(target, sampler), np.random.SeedSequence(seed), None, _SLOTS, 1, keep)
-    chain.advance(_sweeps(_WARMUP_HITS, target.d))
-    return chain
+def new_worker(target: Target, sampler: str | Sampler, *, pairs: bool = False, seed: int = 0) -> SpinWorker:
+    """Return a worker whose chain has forgotten its random start, on the easy models used here."""
+    plan = Plan(pairs="all" if pairs else "none")
+    worker = SpinWorker(target, as_sampler(target, sampler), plan, np.random.SeedSequence(seed), None)
+    worker.advance(_sweeps(_WARMUP_HITS, target.d))
+    return worker
 
 
-def count_hits(chain: Chain) -> int:
-    """Return the number of attempted flips since the chain was made."""
-    return int(chain.events()[HITS])
+def timed_advance(worker: LoopWorker, sweeps: int) -> tuple[float, NDArray[np.float64]]:
+    """Advance a worker, and return CPU seconds and the numbers of hits, flips, bounces and refreshments, (4,)."""
+    slices = []
+    before = worker.recorder.open_events.copy()
+    seconds = cpu_seconds(lambda: slices.append(worker.advance(sweeps)))
+    closed = [batch["events"] for batch in slices[0].batches[0]]
+    return seconds, np.sum([worker.recorder.open_events, *closed], axis=0) - before
 
 
 def _sweeps(hits: int, d: int) -> int:
