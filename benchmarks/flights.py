@@ -10,8 +10,8 @@ import numpy as np
 from conditionals import Orthant
 from continuous import autoregressive, equicorrelated
 from numpy.typing import NDArray
-from report import Figure, Task
 from problems import timed_advance
+from report import Figure, Task
 from timing import Job, cpu_seconds, interleaved, median
 
 import bouncy

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from problems import CLOCKS, chain_job, dense, new_chain
+from problems import CLOCKS, chain_job, dense, new_worker
 from report import Figure, Task
 from timing import Job, cpu_seconds, interleaved, median
 
@@ -45,7 +45,7 @@ def _measure(clock: str, d: int, quick: bool) -> list[Figure]:
 
 def literal_job(target: bouncy.MRF, clock: str, events: int) -> Job:
     """Return a job that runs the literal sampler for some events and returns CPU seconds per attempted flip."""
-    s = new_chain(target, f"bps-{clock}").s.copy()
+    s = new_worker(target, f"bps-{clock}").s
     particle = new_particle(target.M, target.r, clock, clock_state=new_state(np.random.SeedSequence(0)))
     particle.y[:] = s * np.abs(particle.y)
     particle.v[:] = s * particle.v

@@ -40,7 +40,7 @@ def test_words_are_completed():
     assert _complete("sample", "model.npz", "--sampler", "") == [("plain", name) for name in names()]
     assert _complete("sample", "model.npz", "--keep", "p") == [("plain", "path")]
     assert _complete("sample", "mod") == [("file", "mod")]
-    assert _complete("plot", "run.nc", "--kind", "tr") == [("plain", "trace")]
+    assert _complete("plot", "run.npz", "--kind", "tr") == [("plain", "trace")]
 
 
 def test_the_environment_variable_asks_for_completions():

@@ -56,7 +56,7 @@ def test_the_table_is_that_of_the_function(invoke, small):
     assert result.stderr == "Saved to run.nc.\n"
 
 
-@pytest.mark.parametrize("out", ["run.nc", "run.zarr"])
+@pytest.mark.parametrize("out", ["run.npz", "run.nc", "run.zarr"])
 def test_runs_are_saved(invoke, small, out):
     """Catches a file that does not hold the run, and --force without effect."""
     first = json.loads(invoke("sample", "small.json", *QUICK, "--json", "--out", out).stdout)
@@ -73,7 +73,7 @@ def test_runs_are_saved(invoke, small, out):
         (["--out", "there.nc"], 1, "there.nc exists; choose another name, or replace it with --force\n"),
         (["--out", "nowhere/run.nc"], 1, "there is no directory "),
         (["--out", "there.nc/run.nc"], 1, "there is no directory "),
-        (["--out", "run.netcdf"], 2, "expected one of .nc, .zarr."),
+        (["--out", "run.netcdf"], 2, "expected one of .nc, .npz, .zarr."),
         (["--out", "run.zar"], 2, "Did you mean '.zarr'?"),
         (["--checkpoint", "nowhere/work"], 1, "there is no directory "),
         (["--checkpoint", "others"], 1, "others holds other files; choose a new directory for checkpoints\n"),

@@ -22,7 +22,7 @@ def saved(tmp_path_factory):
     target = bouncy.MRF.ising((3, 3), coupling=0.2)
     bouncy.save_model(target, folder / "model.npz")
     run = bouncy.sample(target, "metropolis", chains=2, draws=100, keep="path", seed=base_seed(), progress=False)
-    run.save(folder / "run.nc")
+    run.save(folder / "run.npz")
     return folder, run
 
 
@@ -35,10 +35,10 @@ def work(saved, monkeypatch):
 
 def test_the_summary_is_that_of_the_run(invoke, work):
     """Catches numbers that change between saving and reading, and keys that differ from those of `bouncy sample`."""
-    text = invoke("summary", "run.nc")
+    text = invoke("summary", "run.npz")
     assert text.exit_code == 0, text.output
     assert text.stdout == f"{work.summary()}\n"
-    assert json.loads(invoke("summary", "run.nc", "--json").stdout) == work.summary().to_dict()
+    assert json.loads(invoke("summary", "run.npz", "--json").stdout) == work.summary().to_dict()
 
 
 def test_a_checkpoint_has_a_summary(invoke, small):
@@ -50,6 +50,22 @@ def test_a_checkpoint_has_a_summary(invoke, small):
     assert json.loads(result.stdout)["sites"] == sampled["sites"]
 
 
+def test_a_checkpoint_made_in_python_has_a_summary_and_pictures(invoke, place):
+    """Catches a checkpoint that can be looked into only with its model, which Python does not keep beside it."""
+    mpl.use("Agg")
+    target = bouncy.MRF.ising((3, 3), coupling=0.2)
+    run = bouncy.sample(target, "metropolis", chains=2, draws=100, seed=base_seed(), checkpoint="work")
+    assert {path.suffix for path in (place / "work").iterdir()} <= {".npz", ".rows", ""}
+    assert not (place / "work" / "model.npz").exists()
+    result = invoke("summary", "work", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == run.summary().to_dict()
+    for kind in ("run", "lattice"):
+        result = invoke("plot", "work", "--kind", kind, "--out", f"{kind}.png")
+        assert result.exit_code == 0, result.output
+        assert (place / f"{kind}.png").read_bytes().startswith(MAGIC["png"])
+
+
 @pytest.mark.parametrize("name", ["model.npz", "model.nc"])
 def test_files_that_hold_no_run_are_refused(invoke, work, name):
     """Catches a traceback, or a summary of nothing, for a file of another kind."""
@@ -58,11 +74,17 @@ def test_files_that_hold_no_run_are_refused(invoke, work, name):
     assert re.search(r"^Error: .*model", result.stderr, re.MULTILINE)
 
 
+def test_models_and_runs_are_told_apart(invoke, work):
+    """Catches errors about damage alone where someone took a run for a model, which have the same suffix."""
+    assert "is another archive, a model, say" in invoke("summary", "model.npz").stderr
+    assert "is no model but a saved run, say" in invoke("sample", "run.npz").stderr
+
+
 @pytest.mark.parametrize("suffix", MAGIC)
 def test_pictures_are_what_their_suffix_says(invoke, work, suffix, tmp_path):
     """Catches a picture in another format than that of its name."""
     out = tmp_path / f"run.{suffix}"
-    result = invoke("plot", "run.nc", "--out", out)
+    result = invoke("plot", "run.npz", "--out", out)
     assert result.exit_code == 0, result.output
     assert result.stderr == f"Drawn to {out}.\n"
     assert out.read_bytes().startswith(MAGIC[suffix])
@@ -71,7 +93,7 @@ def test_pictures_are_what_their_suffix_says(invoke, work, suffix, tmp_path):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("density", "forest", "inclusion")])
 def test_every_kind_can_be_drawn(invoke, work, kind, tmp_path):
     """Catches a kind of plot that the command line lists but cannot draw."""
-    result = invoke("plot", "run.nc", "--kind", kind, "--out", tmp_path / "out.png")
+    result = invoke("plot", "run.npz", "--kind", kind, "--out", tmp_path / "out.png")
     assert result.exit_code == 0, result.output
     assert kind in " ".join(invoke("plot", "--help").output.replace(",", " ").replace(";", " ").split())
 
@@ -81,10 +103,10 @@ def test_what_is_drawn_can_be_chosen(invoke, work, tmp_path):
     drawn = {}
     for what in ("energy", "magnetisation", "4"):
         out = tmp_path / f"{what}.svg"
-        assert invoke("plot", "run.nc", "--kind", "trace", "--what", what, "--out", out).exit_code == 0
+        assert invoke("plot", "run.npz", "--kind", "trace", "--what", what, "--out", out).exit_code == 0
         drawn[what] = out.read_bytes()
     assert len(set(drawn.values())) == 3
-    wrong = invoke("plot", "run.nc", "--kind", "lattice", "--what", "energy", "--out", tmp_path / "x.svg")
+    wrong = invoke("plot", "run.npz", "--kind", "lattice", "--what", "energy", "--out", tmp_path / "x.svg")
     assert wrong.exit_code == 2
     assert "--what says nothing about --kind lattice; it does about autocorrelation, " in wrong.stderr
 
@@ -103,7 +125,7 @@ def test_everything_is_checked_before_the_work(invoke, work, monkeypatch, option
     """Catches a picture that overwrites another, or is drawn and then lost."""
     open("model.npz.png", "w").close()
     monkeypatch.setattr(bouncy.Run, "load", None)
-    result = invoke("plot", "run.nc", *options)
+    result = invoke("plot", "run.npz", *options)
     assert result.exit_code == code
     assert message in result.stderr
 
@@ -111,6 +133,6 @@ def test_everything_is_checked_before_the_work(invoke, work, monkeypatch, option
 def test_missing_matplotlib_is_reported(invoke, work, monkeypatch, tmp_path):
     """Catches an ImportError that does not name the extra."""
     monkeypatch.setattr(_output, "find_spec", lambda name: None)
-    result = invoke("plot", "run.nc", "--out", tmp_path / "x.png")
+    result = invoke("plot", "run.npz", "--out", tmp_path / "x.png")
     assert result.exit_code == 1
     assert "needs matplotlib; install with: pip install 'bouncy[plots]'" in result.stderr

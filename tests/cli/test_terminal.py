@@ -40,17 +40,17 @@ def folder(tmp_path_factory):
 
 def test_ctrl_c_returns_a_partial_run_and_resume_completes_it(folder):
     """Catches Ctrl-C that waits, loses what was found or does not say how to go on, and a resumed run that differs."""
-    command = _command("sample", "model.npz", *ENDLESS, "--checkpoint", "work", "--every", 0.1, "--out", "run.nc")
+    command = _command("sample", "model.npz", *ENDLESS, "--checkpoint", "work", "--every", 0.1, "--out", "run.npz")
     with Terminal(command, cwd=folder) as terminal:
         terminal.wait_for("sampling")
         terminal.press("\x03")
         assert terminal.wait() == 130, terminal.output
     shown = terminal.output.rpartition("\r")[2]
     assert "metropolis on MRF(d=10, dense, 45 pairs)\n2 chains x " in shown
-    assert "Saved to run.nc.\n" in shown
+    assert "Saved to run.npz.\n" in shown
     assert shown.endswith("To go on: bouncy resume work\n")
     assert "Traceback" not in terminal.output
-    part = bouncy.Run.load(folder / "run.nc")
+    part = bouncy.Run.load(folder / "run.npz")
     assert not part.completed
     assert part.stopped_by == "interrupt"
 
@@ -61,9 +61,9 @@ def test_ctrl_c_returns_a_partial_run_and_resume_completes_it(folder):
     assert resumed.returncode == 0, resumed.stderr
     content = json.loads(resumed.stdout)
     assert (content["draws"], content["completed"], content["stopped_by"]) == (total, True, "draws")
-    assert content["out"] == str(folder / "run.nc")
+    assert content["out"] == str(folder / "run.npz")
     whole = bouncy.sample(bouncy.load_model(folder / "model.npz"), draws=total, **OPTIONS)
-    _assert_equal(bouncy.Run.load(folder / "run.nc"), whole)
+    _assert_equal(bouncy.Run.load(folder / "run.npz"), whole)
 
 
 def _draws(run):

@@ -161,7 +161,7 @@ class NewFile(click.Path):
 
 
 def suffix_of(path: str) -> str:
-    """Return the suffix of a path, such as ".nc"."""
+    """Return the suffix of a path, such as ".npz"."""
     return os.path.splitext(path.rstrip(os.sep))[1].lower()
 
 
@@ -173,8 +173,8 @@ json_option = option("--json", "as_json", section=_OUTPUT, is_flag=True, help="P
 force_option = option("--force", section=_OUTPUT, is_flag=True, help="Replace what exists.")
 progress_option = option("--progress/--no-progress", section=_OUTPUT, default=None,
                          help="Show a progress bar; by default on a terminal.")  # fmt: skip
-out_option = option("--out", section=_OUTPUT, type=NewFile(".nc", ".zarr"), metavar="RUN.nc",
-                    help="Save the run, as NetCDF (.nc) or zarr (.zarr).")  # fmt: skip
+out_option = option("--out", section=_OUTPUT, type=NewFile(".npz", ".nc", ".zarr"), metavar="RUN.npz",
+                    help="Save the run, as NumPy arrays (.npz), NetCDF (.nc) or zarr (.zarr).")  # fmt: skip
 threads_option = option("--threads", section="Sampling", metavar="N", type=at_least(1),
                         help="As many as cores by default. Changes the speed, never the result.")  # fmt: skip
 ending_options = combined(

@@ -159,7 +159,7 @@ def _show_version(context: click.Context, parameter: click.Parameter, wanted: bo
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _EPILOG = """\b
 Examples:
-  bouncy sample model.npz --seconds 60 --out run.nc
+  bouncy sample model.npz --seconds 60 --out run.npz
   bouncy sample model.npz --checkpoint work && bouncy resume work
   bouncy exact small.json --json
 """

@@ -19,8 +19,8 @@ _ALL = "run"
 _DPI = 150
 _EPILOG = """\b
 Examples:
-  bouncy plot run.nc --out run.png
-  bouncy plot run.nc --kind trace --what magnetisation --out trace.pdf
+  bouncy plot run.npz --out run.png
+  bouncy plot run.npz --kind trace --what magnetisation --out trace.pdf
   bouncy plot work --kind autocorrelation --what 3 --out site3.svg
 """
 
@@ -49,7 +49,7 @@ def _kinds() -> list[str]:
 def command(run: str, kind: str, out: str, what: str | None, force: bool) -> None:
     """Draw RUN into a file, whose suffix decides on its format.
 
-    RUN is a file that `bouncy sample --out` or `run.save` wrote, .nc or .zarr, or the directory of a checkpoint.
+    RUN is a file that `bouncy sample --out` or `run.save` wrote (.npz, .nc, .zarr), or the directory of a checkpoint.
     """
     from bouncy.storage.atomic import atomic_file
 

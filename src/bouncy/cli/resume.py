@@ -33,7 +33,7 @@ _EVERY = 30.0
 _EPILOG = """\b
 Examples:
   bouncy resume work
-  bouncy resume work --draws 20000 --out longer.nc
+  bouncy resume work --draws 20000 --out longer.npz
   bouncy resume work model.npz --json
 """
 

@@ -72,7 +72,7 @@ _checkpoint_options = combined(
 )  # fmt: skip
 _EPILOG = """\b
 Examples:
-  bouncy sample model.npz --draws 2000 --seed 1 --out run.nc
+  bouncy sample model.npz --draws 2000 --seed 1 --out run.npz
   bouncy sample lattice.npz --sampler gibbs --seconds 60 --keep means
   bouncy sample model.npz --until-se 0.001 --seconds 3600 --checkpoint work
   bouncy sample model.json --json > summary.json

@@ -9,9 +9,9 @@ from bouncy.cli._runs import load_run, show
 
 _EPILOG = """\b
 Examples:
-  bouncy summary run.nc
+  bouncy summary run.npz
   bouncy summary work
-  bouncy summary run.nc --json | python -m json.tool
+  bouncy summary run.npz --json | python -m json.tool
 """
 
 
@@ -21,6 +21,6 @@ Examples:
 def command(run: str, as_json: bool) -> None:
     """Print means with their standard errors, effective sample sizes and warnings of RUN.
 
-    RUN is a file that `bouncy sample --out` or `run.save` wrote, .nc or .zarr, or the directory of a checkpoint.
+    RUN is a file that `bouncy sample --out` or `run.save` wrote (.npz, .nc, .zarr), or the directory of a checkpoint.
     """
     show(load_run(run), as_json)

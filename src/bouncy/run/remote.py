@@ -28,9 +28,9 @@ from bouncy.run.pool import Order, Pool
 from bouncy.targets.contract import TargetError
 from bouncy.workers.contract import Keep, Rows, Slice, State, Worker, joined
 
-# CPU seconds of a slice: long beside the time to send it; shorter ones share a task. Between these bounds a round of all workers lasts so
-# long that checkpoints and interrupts need not wait, nor lose more. With very many processes slices are longer, so that
-# there are no more per second than one process can handle.
+# CPU seconds of a slice: long beside the time to send it; shorter ones share a task. Between these bounds a round of
+# all workers is short enough for checkpoints and interrupts. With very many processes slices are longer, so that there
+# are no more per second than one process can handle.
 _SHORTEST, _LONGEST, _ROUND, _PER_SECOND = 0.1, 2.0, 10.0, 100.0
 # Seconds that a process spends on a slice beside its sweeps.
 _HANDLING = 5e-4

@@ -113,7 +113,7 @@ def _check_number(source: Source, found: int) -> None:
     source.file.seek(-_END.size, os.SEEK_END)
     signature, _, _, _, declared, _, _, _ = _END.unpack(source.file.read(_END.size))
     if signature != b"PK\x05\x06":
-        raise source.error("is damaged, or is an archive with a comment: its last record is not at its end")
+        raise source.error("is damaged, or is no model but a saved run, say: its last record is not at its end")
     if declared != found:
         raise source.error(f"is damaged: {found} members were found where there should be {declared}")
 
