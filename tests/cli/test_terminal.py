@@ -82,7 +82,7 @@ def test_sigterm_saves_a_partial_run(folder):
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         deadline = time.monotonic() + PATIENCE
-        while not (folder / "job" / "state-0.npz").exists() and time.monotonic() < deadline:
+        while not (folder / "job" / "state-1.npz").exists() and time.monotonic() < deadline:
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
