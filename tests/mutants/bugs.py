@@ -189,7 +189,7 @@ BUGS = (
             ),
             Edit(RECORDER, "    t = float(recorder.elapsed[0])\n", "    t = float(recorder.elapsed[1])\n"),
         ),
-        ("tests/run/test_sample.py::test_path_averages_equal_those_of_the_event_list[gibbs]",),
+        ("tests/workers/test_slices.py::test_path_averages_equal_those_of_the_event_list[gibbs]",),
     ),
     Bug(
         "5",
@@ -513,7 +513,7 @@ BUGS = (
         "33",
         "chains: a restored chain goes on with another stream of random numbers",
         (Edit(BUDGET, '@part("purse", "rng")', '@part("purse")'),),
-        ("tests/run/test_sample.py::test_chain_state_can_be_restored[metropolis]",),
+        ("tests/workers/test_states.py::test_restored_workers_go_on_with_the_same_bytes[metropolis]",),
     ),
     Bug(
         "34",
@@ -525,7 +525,7 @@ BUGS = (
         "35",
         "sums of a batch lost where batches are added up",
         (Edit(BATCHES, "first[name] + second[name]", "2.0 * first[name]"),),
-        ("tests/run/test_sample.py::test_path_averages_equal_those_of_the_event_list[gibbs]",),
+        ("tests/workers/test_slices.py::test_path_averages_equal_those_of_the_event_list[gibbs]",),
     ),
     Bug(
         "36",
@@ -878,7 +878,7 @@ BUGS = (
         "G2",
         "a bound counts as reached although chains disagree or never moved",
         (Edit(PRECISION, "bool(needed <= 1.0 and not disagree)", "bool(needed <= 1.0)"),),
-        (goals("test_hopeless_runs_end[frozen]"),),
+        (goals("test_runs_that_cannot_become_precise_end[frozen]"),),
     ),
     Bug(
         "G3",
@@ -920,7 +920,7 @@ BUGS = (
         "G7",
         "chains that agreed in between are refused as if they never had",
         (Edit("run/goal.py", "            self.disagree_since = 0\n", "            pass\n"),),
-        (goals("test_patience_ends_and_begins_anew"),),
+        (goals("test_disagreement_must_last_to_end_a_run"),),
     ),
     Bug(
         "G8",

@@ -60,7 +60,7 @@ def test_whichever_comes_first(target, goal, reason):
 @pytest.mark.parametrize("name", ["draws", "seconds", "until_se"])
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, "5", True, [1.0]])
 def test_bad_goals_are_refused(target, name, value):
-    """Catches a run that would never end, or end at once, because nobody looked at its goal."""
+    """Catches a run that would never end, or end at once, because its goal was not checked."""
     with pytest.raises((TypeError, ValueError), match=name):
         bouncy.sample(target, **{name: value})
     run = bouncy.sample(target, chains=1, draws=10, seed=0)
@@ -151,7 +151,7 @@ def test_looks_come_at_a_pace():
     assert goal.judge(Verdict(True, 0.01, 0.5, False), 1000, 1000) == "until_se"
 
 
-def test_patience_ends_and_begins_anew():
+def test_disagreement_must_last_to_end_a_run():
     """Catches a run that goes on for ever, one that is refused at once, and one that agreed in between."""
     apart, together = Verdict(False, 1.0, 2.0, True), Verdict(False, 1.0, 2.0, False)
     goal = Goal(until_se=0.1)
@@ -165,7 +165,7 @@ def test_patience_ends_and_begins_anew():
 
 
 @pytest.mark.parametrize("target", [STUCK, FROZEN], ids=["stuck", "frozen"])
-def test_hopeless_runs_end(target):
+def test_runs_that_cannot_become_precise_end(target):
     """Catches a run that never ends because its chains disagree, or cannot move at all."""
     initial = np.ones((2, target.d)) if target is FROZEN else np.outer([1, -1], np.ones(target.d))
     with warnings.catch_warnings(record=True) as caught:
@@ -185,8 +185,8 @@ def test_one_chain_is_enough_to_disagree():
     assert run._disagreement().min() < 1e-6
 
 
-def test_chains_that_agree_are_not_accused():
-    """Catches a test that cries wolf: 300 looks at chains that agree, of three sites each.
+def test_chains_that_agree_are_rarely_said_to_disagree():
+    """Catches a test with too many false alarms: 300 looks at chains that agree, of three sites each.
 
     Disagreement is claimed below 1e-4 for all sites, so that one false alarm has probability 3 %, two 0.05 %.
     """
@@ -303,7 +303,7 @@ def test_means_need_constant_memory(target):
 # Modes
 
 
-def test_chains_in_mirror_images_are_told_of():
+def test_chains_in_mirror_images_give_a_warning():
     """Catches a report that calls chains in opposite modes good because their energies and pair means agree."""
     run = bouncy.sample(STUCK, chains=4, draws=200, seed=base_seed(), initial=np.outer([1, -1, 1, 1], np.ones(64)))
     report = run.diagnostics
@@ -315,7 +315,7 @@ def test_chains_in_mirror_images_are_told_of():
     assert len(str(run.summary()).splitlines()) < 45
 
 
-def test_chains_in_other_modes_are_told_of():
+def test_chains_in_other_modes_give_a_warning():
     """Catches modes that are no mirror images of each other: half of the spins are turned."""
     J = np.zeros((12, 12))
     J[:6, :6] = J[6:, 6:] = -0.6
@@ -325,10 +325,10 @@ def test_chains_in_other_modes_are_told_of():
     assert any("a part of the states" in text for text in run.diagnostics["warnings"])
 
 
-def test_chains_that_share_their_modes_are_not_accused(seed):
+def test_chains_that_share_their_modes_give_no_warning(seed):
     """Catches overlaps that are compared without their noise: 100 runs, free, slow, or far from symmetric.
 
-    Alarms have probability 1e-5 for a normal mean; 100 runs of which each is accused with 1e-3 give one in ten times.
+    Alarms have probability 1e-5 for a normal mean; 100 runs with an alarm rate of 1e-3 give one in ten times.
     """
     targets = [FREE, bouncy.MRF.ising((4, 4), coupling=0.35), bouncy.MRF.random(8, sigma_M=0.3, sigma_r=1.0, seed=1)]
     alarms = 0

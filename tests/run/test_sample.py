@@ -72,7 +72,7 @@ def test_chains_differ(target):
 
 
 def test_seed_of_a_run_without_one_repeats_it(target):
-    """Catches a run that cannot be repeated because nobody knows its seed."""
+    """Catches a run that cannot be repeated because its seed is not known."""
     first = bouncy.sample(target, chains=2, draws=20)
     assert _everything(bouncy.sample(target, chains=2, draws=20, seed=first.seed)) == _everything(first)
 
@@ -213,7 +213,7 @@ def test_chains_stuck_in_different_states_are_noticed(keep):
     assert any("chains disagree about the means" in text for text in run.diagnostics["warnings"])
 
 
-def test_chains_that_agree_are_not_accused():
+def test_chains_that_agree_give_no_warning():
     """Catches a disagreement found by chance: 40 runs, false alarms below 4e-3 in all."""
     for seed in range(40):
         run = bouncy.sample(bouncy.MRF.random(20, sigma_M=0.1, seed=seed), draws=200, seed=seed, pairs="none")

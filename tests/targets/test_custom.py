@@ -552,7 +552,7 @@ def test_spins_can_be_kept_by_a_python_function():
     assert not seen[0].flags.writeable
 
 
-def test_a_run_can_travel():
+def test_a_run_can_be_extended_in_another_process():
     """Would catch machine addresses that are sent to another process."""
     model = bouncy.FactorGraph.from_mrf(MODEL)
     run = bouncy.sample(model, draws=10, chains=2, seed=3)
@@ -562,7 +562,7 @@ def test_a_run_can_travel():
     assert np.array_equal(elsewhere.extend(5).draws, run.extend(15).draws)
 
 
-def test_an_error_can_travel():
+def test_an_error_can_be_pickled():
     """Would catch an error that breaks the pool it is raised in."""
     with pytest.raises(bouncy.TargetError) as failure:
         bouncy.sample(bouncy.Custom(4, nan_cost), draws=50, chains=1, seed=0)
