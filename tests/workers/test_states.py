@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import bouncy
-from bouncy.piecewise.flight import STALE, Flight
 from bouncy.samplers import as_sampler, names
 from bouncy.workers.contract import Plan
 from bouncy.workers.spins import SpinWorker
@@ -45,7 +44,7 @@ TARGETS = {
     "spin polynomial": lambda: bouncy.Polynomial({(0, 1, 2): 0.4, (1, 2): -0.3}),
     "rbm": lambda: bouncy.RBM([[0.8, -0.5], [-0.3, 0.6]], b=[0.1, -0.2], c=[0.2, -0.1]).marginal(),
     "log_prob": lambda: bouncy.Custom(3, log_prob=_log_prob),
-    "clamped": lambda: _graph().clamp({"b": 1}),
+    "clamped": lambda: _selection().clamp({0: 1}),
     "tempered": lambda: _selection().tempered(0.5),
 }
 
@@ -95,7 +94,10 @@ def test_states_are_copies():
 
 
 def refused(worker, state, name, place, value):
-    """Return whether a state is refused when one of its numbers is another one; the worker must stay as it was."""
+    """Return whether a state is refused when one of its numbers is another one; the worker must stay as it was.
+
+    The worker is in that state, so that its caches are those of the spins.
+    """
     bad = {key: array.copy() for key, array in state.items()}
     bad[name][place] = value
     try:
@@ -114,8 +116,7 @@ def may_be_infinite(worker, name):
     part = name.removeprefix("block.")
     if part in ("clock.leg", "motion.leg"):
         moving = inner.clock if part == "clock.leg" else inner.motion
-        stale = [STALE] if isinstance(moving, Flight) else []
-        return [*stale, sys.modules[type(moving).__module__].T_REFRESH], []
+        return [sys.modules[type(moving).__module__].T_REFRESH], []
     size = worker.state()[name].size
     upper, lower = range(size // 2), range(size // 2, size)
     return {
@@ -185,13 +186,32 @@ def test_what_is_no_spin_is_refused(value):
     assert refused(worker, worker.state(), "s", 1, value)
 
 
-def test_tables_are_read_inside():
-    """Catches a place in a table of a factor graph that belongs to its neighbour."""
-    worker = worker_of("factor graph")
-    state, tables = worker.state(), worker.view.inside
-    for k, (first, end) in enumerate(zip(tables.first, [*tables.first[1:], tables.entries.size], strict=True)):
-        assert refused(worker, state, "view.inside.at", k, first - 1)
-        assert refused(worker, state, "view.inside.at", k, end)
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("factor graph", "view.inside.at"),
+        ("polynomial", "view.inside.zeros"),
+        ("log_prob", "view.inside.trial"),
+        ("clamped", "view.inside.full"),
+        ("clamped", "view.inside.inner.inside.tally"),
+        ("tempered", "view.inside.inner.inside.tally"),
+    ],
+)
+def test_caches_of_other_spins_are_refused(name, key):
+    """Catches an index in range that belongs to other spins: the next flip would read or write beyond its table."""
+    worker = worker_of(name)
+    state = worker.state()
+    for k in range(2):
+        for change in (-1, 1):
+            assert refused(worker, state, key, k, state[key][k] + change)
+
+
+@pytest.mark.parametrize("key", ["slope", "shift", "tilt", "curvature", "lower", "upper"])
+def test_copies_of_other_cells_are_refused(key):
+    """Catches a particle that moves between the walls of a cell in which it is not."""
+    worker = worker_of("path-slab")
+    state = worker.state()
+    assert refused(worker, state, f"motion.{key}", 0, np.nan_to_num(state[f"motion.{key}"][0], posinf=9.0) + 0.5)
 
 
 @pytest.mark.parametrize("name", ["bps-gaussian", "path-bps", "block-bps"])

@@ -27,7 +27,7 @@ from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, mean_speed
 
 def _leg_bounds(clock):
     low, high = np.full(11, -LONGEST), np.full(11, LONGEST)
-    high[[T_EVENT, T_REFRESH]] = inf
+    high[T_REFRESH] = inf
     low[REFRESH_RATE] = high[REFRESH_RATE] = clock.leg[REFRESH_RATE]
     return low, high
 

@@ -29,7 +29,7 @@ def _leg_bounds(clock):
 @part(
     "due", "queue", "energy", "leg", "count", "rng",
     bounds={
-        "due": lambda clock: (-LONGEST, np.inf),
+        "due": lambda clock: (-LONGEST, LONGEST),
         "queue": lambda clock: (0, clock.queue.size - 1),
         "energy": lambda clock: (_LEAST_ENERGY, LONGEST),
         "leg": _leg_bounds,

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import helper
-from bouncy._dispatch import implements, part
+from bouncy._dispatch import FINITE, implements, part
 from bouncy._random import exponential, fill_sphere
 from bouncy.clocks.contract import LONGEST, MOST_EVENTS
 from bouncy.piecewise.coupling import add_columns, diagonal, multiply
@@ -56,10 +56,10 @@ def _moderate(flight: Any) -> tuple[float, float]:
     "y", "v", "p", "u", "F", "Q", "row", "slope", "shift", "tilt", "curvature", "lower", "upper", "near", "due", "leg",
     "count", "rng",
     bounds={
-        "lower": lambda flight: (-np.inf, np.inf),
-        "upper": lambda flight: (-np.inf, np.inf),
+        "lower": lambda flight: (-np.inf, _LARGEST),
+        "upper": lambda flight: (-_LARGEST, np.inf),
         "near": lambda flight: (0, flight.y.size - 1),
-        "due": lambda flight: (-LONGEST, np.inf),
+        "due": lambda flight: (-LONGEST, FINITE),
         "leg": _leg_bounds,
         "count": lambda flight: (0, [0, MOST_EVENTS]),
         "v": lambda flight: (-2.0, 2.0),

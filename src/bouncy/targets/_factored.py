@@ -26,13 +26,19 @@ _LANES = 32
 _RELIEF = -1e100
 
 
+def _place_bounds(view):
+    included = view.place >= 0
+    return np.where(included, 0, -1), np.where(included, view.tally[SIZE] - 1, -1)
+
+
+def _tally_bounds(view):
+    size, possible, _ = view.tally
+    return [size, possible, 0], [size, possible, max(_FLIPS_PER_FACTOR, view.order.size)]
+
+
 @target_part(
     "U", "u", "order", "place", "tally", "sums",
-    bounds={
-        "order": lambda view: (0, view.place.size - 1),
-        "place": lambda view: (-1, view.order.size - 1),
-        "tally": lambda view: (0, [view.order.size, 1, max(_FLIPS_PER_FACTOR, view.order.size)]),
-    },
+    bounds={"order": lambda view: (0, view.place.size - 1), "place": _place_bounds, "tally": _tally_bounds},
 )  # fmt: skip
 class FactoredModel(NamedTuple):
     """A regression and the Cholesky factor of the current model.

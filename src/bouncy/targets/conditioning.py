@@ -75,7 +75,7 @@ class Tempered(Target):
         return f"{self._target!r}.tempered({self._beta:g})"
 
 
-@target_part("full", bounds={"full": lambda view: (-1, 1)})
+@target_part("full", bounds={"full": lambda view: (view.full, view.full)})
 class ClampedView(NamedTuple):
     """A target, all of its spins, and which of them are free."""
 

@@ -307,7 +307,7 @@ def target_part(*cache: str, bounds: Mapping[str, Bounds] = MappingProxyType({})
     """Declare a `NamedTuple` whose methods are the functions of a target, and name the fields that are its cache.
 
     Functions without a method get their defaults; that of `log_prob` needs a target that is called by address. `bounds`
-    gives the least and the largest values of caches, as for `part`.
+    are those of `part`, for a view whose caches are those of the spins in the state that is restored.
     """
 
     def register(part_type: type) -> Any:

@@ -157,7 +157,7 @@ class Custom(Target):
 @target_part(
     "trial", "values", "site",
     bounds={
-        "trial": lambda view: (-1, 1),
+        "trial": lambda view: (view.trial, view.trial),
         "values": lambda view: ([-FINITE, -np.inf], FINITE),  # the state evaluated last may be impossible
         "site": lambda view: (-1, view.trial.size - 1),
     },

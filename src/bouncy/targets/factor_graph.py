@@ -392,7 +392,7 @@ def _count(n: int, noun: str) -> str:
 # Compiled bodies
 
 
-@target_part("at", bounds={"at": lambda view: (view.first, np.append(view.first[1:], view.entries.size) - 1)})
+@target_part("at", bounds={"at": lambda view: (view.at, view.at)})
 class Tables(NamedTuple):
     """log p(s) = offset + sum_f entries[at_f], with the places at which the tables are read kept up to date."""
 

@@ -295,7 +295,7 @@ class SpinTerms(NamedTuple):
             self.value[self.term[k]] = -self.value[self.term[k]]
 
 
-@target_part("zeros", bounds={"zeros": lambda view: (0, np.bincount(view.term, minlength=view.zeros.size))})
+@target_part("zeros", bounds={"zeros": lambda view: (view.zeros, view.zeros)})
 class BinaryTerms(NamedTuple):
     """log p(s) = offset - sum_k c_k [x_i = 1 for all i in k], with the number of x_i = 0 in each term kept."""
 

@@ -113,7 +113,7 @@ class LoopWorker(Worker):
         for name, part in self._parts().items():
             if isinstance(part, np.ndarray):
                 check_range(name, state[name])
-            else:
+            elif name != "view":
                 check_bounds(state, name, part)
         check_range("cpu_seconds", state["cpu_seconds"], 0.0)
         sweeps, begun = state["sweeps"]

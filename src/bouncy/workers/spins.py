@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy._dispatch import check_range
+from bouncy._dispatch import check_bounds, check_range
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
 from bouncy.recorders.recorder import new_recorder, open_sums, take_batch
@@ -178,6 +178,8 @@ class SpinWorker(LoopWorker):
         check_range("flips_since_resync", state["flips_since_resync"], 0, FLIPS_PER_SITE * self.s.size)
         if not (np.abs(state["s"]) == 1).all():
             raise ValueError("the state of a worker must hold spins, -1 or 1")
+        if np.array_equal(state["s"], self.s):  # as in a worker that was made to be restored
+            check_bounds(state, "view", self.view)
 
 
 def new_pairs(target: Target, pairs: str) -> Pairs:
