@@ -116,7 +116,7 @@ def build(kind: str, folder: Path) -> Any:
 def rewrite(file: Path, change: Any) -> None:
     """Change the header and the arrays of an archive."""
     header, arrays = read_archive(file)
-    header, arrays = change(header, arrays) or (header, arrays)
+    change(header, arrays)
     with open(file, "wb") as out:
         write_archive(out, header, arrays)
 

@@ -37,6 +37,8 @@ def _leg_bounds(clock):
     bounds={
         "near": lambda clock: (0, clock.z.size - 1),
         "due": lambda clock: (0, clock.z.size - 1),
+        **dict.fromkeys(("z", "near_z", "due_time"), lambda clock: (-LONGEST, LONGEST)),
+        **dict.fromkeys(("w", "near_w"), lambda clock: (-2.0, 2.0)),
         "leg": _leg_bounds,
         "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, clock.z.size, clock.z.size, clock.z.size]),
     },

@@ -33,6 +33,7 @@ Arrays = dict[str, NDArray[Any]]
 
 _STATES = ("state-0.npz", "state-1.npz")
 _OLD_STATES = ("state-0", "state-1")  # of version 0.1
+_OLD = "it was written by version 0.1 of bouncy, which this version cannot read"
 _LOCK = "lock"
 # Exceptions that a damaged file can raise.
 _DAMAGE = (KeyError, MemoryError, OSError, ValueError)
@@ -96,6 +97,8 @@ class Checkpoint:
             )
         if folder.exists() and not folder.is_dir():
             raise CheckpointError(folder, "it exists and is not a folder")
+        if any(os.path.lexists(folder / name) for name in _OLD_STATES):
+            raise CheckpointError(folder, _OLD)
         if any(folder.glob("*.rows")):
             raise CheckpointError(folder, "it holds draws of a checkpoint whose states are gone; remove them first")
         try:
@@ -266,7 +269,7 @@ def _check_present(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise CheckpointError(folder, "there is no such folder")
     if any(os.path.lexists(folder / name) for name in _OLD_STATES):
-        raise CheckpointError(folder, "it was written by version 0.1 of bouncy, which this version cannot read")
+        raise CheckpointError(folder, _OLD)
     if any(folder.glob("*.rows")):
         raise CheckpointError(folder, f"both states of the checkpoint ({', '.join(_STATES)}) are gone")
     raise CheckpointError(

@@ -229,6 +229,8 @@ def _read_column(
     rows: Rows, arrays: _Arrays, entry: Mapping[str, Any], k: int, label: str, width: int, like: NDArray[Any]
 ) -> Column:
     count, spacing = whole("count", entry["count"]), whole("spacing", entry["spacing"], 1)
+    if spacing & (spacing - 1) or (spacing > 1 and not rows.thinned):
+        raise ValueError(f"every {spacing}-th row of {label!r} is kept")
     if entry["file"] is not None:
         if rows.folder is None or rows.thinned:
             raise ValueError(f"it has rows of {label!r} in a file")
@@ -237,8 +239,6 @@ def _read_column(
             return InFile.reopen(file, width, like, count, checksum, rows.mapped)
         except (ValueError, OSError) as error:
             raise ValueError(f"{file} does not belong to it: {error}") from error
-    if spacing & (spacing - 1) or (spacing > 1 and not rows.thinned):
-        raise ValueError(f"every {spacing}-th row of {label!r} is kept")
     array = arrays.take(f"rows.{k}", like.dtype, (width, count // spacing, *like.shape[1:]))
     return Thinned.of(array, spacing, count) if rows.thinned else InMemory.of(array)
 
