@@ -22,7 +22,8 @@ def everything(run: Any) -> dict[str, bytes]:
     if hasattr(run, "quantile") and run.draws_per_chain:
         found["quantile"], found["probability"] = run.quantile([0.1, 0.5, 0.9]), run.probability(0.1, 0.7)
         found["density"] = tuple(part for i in range(run.target.d) for part in run.density(i)[:2])
-        found["combination"] = run.combination(np.ones(run.target.d))
+        if run._data.setup.pairs == "all":
+            found["combination"] = run.combination(np.ones(run.target.d))
     return {name: _bytes(value) for name, value in found.items()} | {"stopped by": run.stopped_by.encode()}
 
 

@@ -1,11 +1,11 @@
-"""Runs of every kind that can be saved, and everything that they know, to be compared bit by bit."""
+"""Runs of every kind that can be saved, and everything that they know."""
 
 import functools
 
 import numpy as np
-import scipy.sparse
 
 import bouncy
+from storage.comparing import everything
 
 X = np.array([[1.0, 0.2], [0.3, -1.0], [0.5, 0.5]])
 
@@ -45,11 +45,6 @@ OPTIONS = {
     "slab": {"pairs": "none", "keep": "means"},
     "scheme": {},
 }
-FIELDS = {
-    "mean", "mean_se", "path_mean", "path_mean_se", "pair_mean", "pair_mean_se", "path_pair_mean", "path_pair_mean_se",
-    "variance", "variance_se", "covariance", "covariance_se", "inclusion", "inclusion_se", "draws", "log_prob",
-    "magnetisation", "flips_per_site", "sampling_seconds", "warmup", "thin", "sampler", "sweeps_per_draw",
-}  # fmt: skip
 
 
 @functools.cache
@@ -58,22 +53,8 @@ def run_of(kind):
     return bouncy.sample(TARGETS[kind](), **{"chains": 2, "draws": 41, "warmup": 20, "seed": 5, **OPTIONS[kind]})
 
 
-def everything(run):
-    """Return all results of a run as text and bytes, by name."""
-    found = {name: _bits(getattr(run, name)) for name in FIELDS if hasattr(run, name)}
-    found |= {f"parameter {name}": _bits(trace) for name, trace in run.parameters.items()}
-    found |= {f"diagnostics {name}": repr(value) for name, value in run.diagnostics.items()}
-    found["seed"], found["repr"], found["summary"] = repr(run.seed), repr(run), str(run.summary())
-    found["labels"] = run.target.labels
-    if hasattr(run, "quantile"):
-        found["quantile"] = [_bits(part) for part in run.quantile([0.1, 0.5, 0.9])]
-        found["probability"] = [_bits(part) for part in run.probability(0.1, 0.7)]
-        found["density"] = [repr([_bits(part) for part in run.density(i)[:2]]) for i in range(run.target.d)]
-        found["combination"] = [_bits(part) for part in run.combination(np.ones(run.target.d))]
-    return found
-
-
-def _bits(value):
-    if scipy.sparse.issparse(value):
-        return [_bits(part) for part in (value.data, value.indices, value.indptr)]
-    return (value.dtype.str, value.shape, value.tobytes()) if isinstance(value, np.ndarray) else repr(value)
+def told(run):
+    """Return all results of a run as bytes, and all that it tells as text, by name."""
+    texts = {f"diagnostics {name}": repr(value) for name, value in run.diagnostics.items()}
+    texts |= {"seed": repr(run.seed), "repr": repr(run), "summary": str(run.summary()), "labels": run.target.labels}
+    return everything(run) | texts | {"seconds": run.sampling_seconds, "sampler": run.sampler}
