@@ -18,7 +18,7 @@ import bouncy
 
 TITLE = "Chains on executors: traffic, leading, merging, throughput"
 NOTE = (
-    "An Ising ring of d spins, means kept. `order` and `answer` travel with each slice, `model` once to each worker. "
+    "An Ising ring of d spins, means kept. `order` and `answer` are sent for each slice, `model` once to each process. "
     "`leading` is the CPU time of the leading process per slice, without what the executor itself takes; `merging` is "
     "CPU time for means, standard errors and diagnostics of all chains. Throughput is elapsed time of eight chains of "
     "dense d = 100 on two threads over that on two processes."
@@ -29,19 +29,22 @@ _CHAINS, _SIZES = (10, 100, 1000, 4000), (100, 1000)
 
 # Answers at once, so that what is left of the CPU time is that of the leading process.
 _SCRIPT = """
-import json, resource, sys, time
+import json, pickle, resource, sys, time
 from concurrent.futures import Executor, Future
 import bouncy
 
 class AtOnce(Executor):
-    worked, orders, answers, models = 0.0, [], [], []
+    def __init__(self):
+        self.worked, self.slices, self.sent, self.returned, self.models = 0.0, 0, 0, 0, []
 
-    def submit(self, function, order, model):
+    def submit(self, function, task, model):
         before = time.thread_time()
-        answer = function(order, model)
+        answer = function(task, model)
         self.worked += time.thread_time() - before
-        for sizes, part in zip((self.orders, self.answers, self.models), (order, answer, model), strict=True):
-            sizes.append(len(part))
+        self.slices += len(pickle.loads(task)[1])
+        self.sent += len(task)
+        self.returned += len(answer)
+        self.models.append(len(model))
         future = Future()
         future.set_result(answer)
         return future
@@ -57,10 +60,10 @@ leading, before = time.process_time() - before - executor.worked, time.process_t
 run.mean, run.mean_se, run.diagnostics
 print(json.dumps({
     "merging": time.process_time() - before,
-    "leading": 1e3 * leading / len(executor.orders),
+    "leading": 1e3 * leading / executor.slices,
     "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
-    "order": max(executor.orders) / 1e3,
-    "answer": max(executor.answers) / 1e3,
+    "order": executor.sent / executor.slices / 1e3,
+    "answer": executor.returned / executor.slices / 1e3,
     "model": max(executor.models) / 1e3,
 }))
 """

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bouncy.recorders.batches import Batch
 from bouncy.run.interrupts import Interrupts
 from bouncy.run.pool import Order, Pool
 from bouncy.targets.contract import TargetError
@@ -214,7 +215,7 @@ class Remote(Pool):
             self._rounds[0].end = answer.sweeps
         self._states.setdefault(worker, {})[answer.sweeps] = answer.state
         self._cpu += answer.found.cpu_seconds
-        return answer.found._replace(rows=[_unpacked(rows, worker) for rows in answer.found.rows])
+        return _unpacked(answer.found, worker)
 
     def _fail(self, worker: Worker, error: BaseException, owner: Executor) -> None:
         """Note that a slice did not come back."""
@@ -287,8 +288,7 @@ def _done(digest: bytes, order: _Assignment, template: bytes) -> _Answer | None:
     except Exception as error:
         _locals().pop(digest, None)
         return _Answer(None, b"", 0, _packed_error(error, order.first))
-    found = found._replace(rows=[_packed(rows) for rows in found.rows])
-    return _Answer(found, _packed_state(worker), worker.sweeps, None)
+    return _Answer(_packed(found), _packed_state(worker), worker.sweeps, None)
 
 
 def _advanced(worker: Worker, order: _Assignment) -> Slice:
@@ -429,15 +429,31 @@ def _error_of(pickled: bytes, words: str) -> Exception:
     return error if isinstance(error, Exception) else RuntimeError(words)
 
 
-def _packed(rows: Rows) -> Rows:
-    """Return rows with spins as bits, an eighth of the size."""
+def _packed(found: Slice) -> Slice:
+    """Return a slice that is small and has few arrays: spins as bits, and all batches of a chain stacked into one."""
+    stacked: list[list[Batch]] = [
+        [{name: np.stack([batch[name] for batch in own]) for name in own[0]}] if own else [] for own in found.batches
+    ]
+    return found._replace(rows=[_packed_rows(rows) for rows in found.rows], batches=stacked)
+
+
+def _packed_rows(rows: Rows) -> Rows:
     draws = rows.get("draws")
     if draws is None or draws.dtype != np.int8:
         return rows
     return {**rows, "draws": np.packbits(draws > 0, axis=1)}
 
 
-def _unpacked(rows: Rows, worker: Worker) -> Rows:
+def _unpacked(found: Slice, worker: Worker) -> Slice:
+    """Return the slice that was packed."""
+    batches: list[list[Batch]] = [
+        [dict(zip(stack, batch, strict=True)) for stack in own for batch in zip(*stack.values(), strict=True)]
+        for own in found.batches
+    ]
+    return found._replace(rows=[_unpacked_rows(rows, worker) for rows in found.rows], batches=batches)
+
+
+def _unpacked_rows(rows: Rows, worker: Worker) -> Rows:
     draws, like = rows.get("draws"), worker.empty_rows("draws")["draws"]
     if draws is None or like.dtype != np.int8:
         return rows
