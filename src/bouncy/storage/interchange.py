@@ -169,19 +169,21 @@ def _check_links(path: str) -> None:
     """Raise where a file refers to other files, whose content HDF5 would take for its own."""
     import h5py
 
-    def look(group: Any) -> None:
+    def look(group: Any, outermost: bool) -> None:
         for name in group:
             if not isinstance(group.get(name, getlink=True), h5py.HardLink):
                 raise ValueError(f"{name!r:.60} is a link to another place")
             item = group[name]
             if isinstance(item, h5py.Group):
-                look(item)
+                if not outermost:
+                    raise ValueError(f"it has a group {name!r:.60} inside of another one")
+                look(item, False)
             elif isinstance(item, h5py.Dataset) and (item.external or item.is_virtual):
                 raise ValueError(f"the array {name!r:.60} is in another file")
 
     try:
         with h5py.File(path, "r") as file:
-            look(file)
+            look(file, True)
     except (KeyError, OSError, RuntimeError) as error:
         raise ValueError(f"h5py cannot read it ({error})") from error
 
