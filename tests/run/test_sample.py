@@ -427,7 +427,8 @@ def _own_frames():
     """Return the functions of this package on the stack of the present thread, innermost first."""
     frame, found = sys._getframe(), []
     while frame is not None:
-        if Path(frame.f_code.co_filename).is_relative_to(Path(bouncy.__file__).parent):
+        ours = Path(frame.f_code.co_filename).is_relative_to(Path(bouncy.__file__).parent)
+        if ours and not frame.f_code.co_name.endswith("comp>"):  # comprehensions have frames before Python 3.12
             found.append(frame.f_code.co_qualname)
         frame = frame.f_back
     return found
