@@ -44,6 +44,11 @@ def engine(test: str, case: str = "") -> str:
     return f"tests/piecewise/test_{file}.py::{name}" + (f"[{case}]" if case else "")
 
 
+def storage(test: str) -> str:
+    """Return the node id of a test of what is stored: `file::test`."""
+    return f"tests/storage/test_{test.replace('::', '.py::', 1)}"
+
+
 def goals(test: str) -> str:
     """Return the node id of a test of where runs end."""
     return f"tests/run/test_goals.py::{test}"
@@ -74,6 +79,10 @@ EVENTS = "piecewise/events.py"
 FLIGHT = "piecewise/flight.py"
 POTENTIAL = "piecewise/potential.py"
 PATHS = "piecewise/recorder.py"
+ARCHIVE = "storage/archive.py"
+CHECKPOINT = "storage/checkpoint.py"
+INTERCHANGE = "storage/interchange.py"
+ROWS = "storage/rows.py"
 PRECISION = "run/precision.py"
 DRIVER = "run/driver.py"
 SAME_EVENTS = "flight::test_events_are_those_of_the_paper"
@@ -933,5 +942,81 @@ BUGS = (
             ),
         ),
         ("tests/run/test_replay.py::test_paths_of_other_runs[options0]",),
+    ),
+    Bug(
+        "S1",
+        "a checkpoint is written although its rows could not be",
+        (
+            Edit(
+                CHECKPOINT, "            for column in columns:\n                column.flush()\n", "            pass\n"
+            ),
+        ),
+        (storage("kills::test_full_disk_costs_checkpoints_and_not_the_run[draws]"),),
+    ),
+    Bug(
+        "S2",
+        "the newest generation is overwritten, not the older one",
+        (Edit(CHECKPOINT, "_STATES[self._state == _STATES[0]]", "_STATES[self._state != _STATES[0]]"),),
+        (storage("damage::test_newest_generation_is_not_overwritten_first[draws]"),),
+    ),
+    Bug(
+        "S3",
+        "all generations have the same number",
+        (Edit(CHECKPOINT, 'header["generation"] = self.generation + 1', 'header["generation"] = 1'),),
+        (storage("resume::test_many_checkpoints_leave_no_trace"),),
+    ),
+    Bug(
+        "S4",
+        "the digests of arrays are not compared",
+        (Edit(ARCHIVE, "    if digest.hexdigest() != spec.digest:\n", "    if False:\n"),),
+        (storage("damage::test_every_cut_and_any_bit_is_noticed[draws]"),),
+    ),
+    Bug(
+        "S5",
+        "two runs write to one folder",
+        (Edit(CHECKPOINT, "        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", ""),),
+        (storage("checkpoint::test_two_runs_cannot_write_to_one_folder"),),
+    ),
+    Bug(
+        "S6",
+        "two runs that continue a third one write to its file",
+        (Edit(ROWS, "            if self._tail[0] != self.written:\n", "            if False:\n"),),
+        (storage("rows::test_a_column_that_shares_its_file_moves_to_its_own"),),
+    ),
+    Bug(
+        "S7",
+        "two runs that continue a third one share the room behind its rows",
+        (Edit(ROWS, "if self._buffer.used != self.count or end >", "if end >"),),
+        (storage("branches::test_branches_of_a_run_in_memory[{}]"), storage("rows::test_files_hold_what_memory_holds")),
+    ),
+    Bug(
+        "S8",
+        "states are restored whatever their numbers are",
+        (Edit("workers/loop.py", "                check_bounds(state, name, part)\n", "                pass\n"),),
+        (storage("damage::test_arrays_that_do_not_fit_are_refused"),),
+    ),
+    Bug(
+        "S9",
+        "caches of a target are restored whatever their numbers are",
+        (Edit("run/driver.py", "worker.restore(state, fresh=True)", "worker.restore(state)"),),
+        (storage("damage::test_forged_caches_of_a_target_are_refused"),),
+    ),
+    Bug(
+        "S10",
+        "the checksum of rows in a file is not compared",
+        (Edit(ROWS, "        if found != self.checksum:\n", "        if False:\n"),),
+        (storage("rows::test_damaged_rows_are_not_opened"),),
+    ),
+    Bug(
+        "S11",
+        "the digests of the files of a zarr directory are not compared",
+        (Edit(INTERCHANGE, "        if _file_digest(os.path.join(path, name)) != digest:\n", "        if False:\n"),),
+        (storage("interchange::test_flipped_bits_in_coordinates_energies_and_metadata_are_noticed"),),
+    ),
+    Bug(
+        "S12",
+        "a checkpoint that another run has gone on with is written to",
+        (Edit(CHECKPOINT, "        if found.generation != place.generation:\n", "        if False:\n"),),
+        (storage("branches::test_only_one_branch_goes_on_with_a_checkpoint[draws]"),),
     ),
 )

@@ -294,8 +294,29 @@ def test_arrays_that_do_not_fit_are_refused(change, kept, tmp_path):
     """Catches an array that compiled code would trust: missing, too many, of another type or shape, out of range."""
     folder = _copied(kept, tmp_path, "c")
     _forge(folder, lambda header, arrays: change(arrays))
-    with pytest.raises(CheckpointError, match="no generation of the checkpoint can be used"):
-        resume(folder)
+    assert _is_refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        ("factors", "view.caches.1", 10**6),
+        ("factors", "view.caches.1", 0),
+        ("factors", "view.caches.0", 1),
+        ("clamped", "view.caches.1", 3),
+        ("selection", "view.caches.3", 5),
+        ("selection", "view.caches.4", 4),
+        ("selection", "view.caches.5", 6),
+        ("hmc", "view.caches.1", np.inf),
+        ("custom", "view.caches.1", 3),
+    ],
+)
+def test_forged_caches_of_a_target_are_refused(kind, name, value, tmp_path):
+    """Catches places in tables, orders of variables or failures that compiled code would take from a file."""
+    target = build(kind, tmp_path / "c")
+    assert not _is_refused(tmp_path / "c", target)
+    _forge(tmp_path / "c", lambda header, arrays: arrays[f"state.{name}"].fill(value))
+    assert _is_refused(tmp_path / "c", target)
 
 
 def test_forged_rows_are_refused(kept, tmp_path):
