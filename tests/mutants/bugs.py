@@ -85,6 +85,7 @@ INTERCHANGE = "storage/interchange.py"
 ROWS = "storage/rows.py"
 PRECISION = "run/precision.py"
 DRIVER = "run/driver.py"
+POOL = "run/pool.py"
 SAME_EVENTS = "flight::test_events_are_those_of_the_paper"
 LONG_LEGS = "flight::test_long_legs_have_the_same_events"
 INTEGRALS = "flight::test_the_recorder_integrates_the_path"
@@ -998,7 +999,7 @@ BUGS = (
     Bug(
         "S9",
         "caches of a target are restored whatever their numbers are",
-        (Edit("run/driver.py", "worker.restore(state, fresh=True)", "worker.restore(state)"),),
+        (Edit("_dispatch.py", '        check_bounds(state, f"{name}.{field}", inner)\n', "        pass\n"),),
         (storage("damage::test_forged_caches_of_a_target_are_refused"),),
     ),
     Bug(
@@ -1018,5 +1019,59 @@ BUGS = (
         "a checkpoint that another run has gone on with is written to",
         (Edit(CHECKPOINT, "        if found.generation != place.generation:\n", "        if False:\n"),),
         (storage("branches::test_only_one_branch_goes_on_with_a_checkpoint[draws]"),),
+    ),
+    # The driver and its pools.
+    Bug(
+        "D1",
+        "a round is handed over before all workers have finished it",
+        (
+            Edit(
+                POOL,
+                "all(worker in self._rounds[0].slices for worker in active)",
+                "any(worker in self._rounds[0].slices for worker in active)",
+            ),
+            Edit(
+                POOL,
+                "{worker: done.slices[worker] for worker in active}",
+                "{worker: done.slices[worker] for worker in active if worker in done.slices}",
+            ),
+        ),
+        ("tests/run/test_pool.py::test_rounds_are_the_same_sweeps_of_all_workers",),
+    ),
+    Bug(
+        "D2",
+        "what is kept differs between the workers of a round",
+        (
+            Edit(
+                POOL,
+                "Order(worker, self._rounds[k].end, self._rounds[k].keep)",
+                "Order(worker, self._rounds[k].end, keep())",
+            ),
+        ),
+        ("tests/run/test_pool.py::test_what_is_kept_is_the_same_for_all_workers_of_a_round",),
+    ),
+    Bug(
+        "D3",
+        "a worker is ahead of the others without a bound",
+        (Edit(POOL, "_MOST_ROUNDS = 2\n", "_MOST_ROUNDS = 50\n"),),
+        ("tests/run/test_pool.py::test_workers_are_ahead_by_one_round_at_most",),
+    ),
+    Bug(
+        "D4",
+        "slow workers do not go back on an interrupt",
+        (Edit(POOL, "            worker.restore(self._states[worker][level])\n", "            pass\n"),),
+        ("tests/run/test_pool.py::test_slow_workers_go_back_on_an_interrupt",),
+    ),
+    Bug(
+        "D5",
+        "a run is extended to a number of draws, not by it",
+        (Edit(DRIVER, "data.drawn + goal.draws", "max(goal.draws, data.drawn)"),),
+        ("tests/run/test_sample.py::test_extensions_of_a_run_are_independent",),
+    ),
+    Bug(
+        "D6",
+        "chains whose target failed keep the records of another one",
+        (Edit(DRIVER, "[worker for worker in self.workers if worker not in errors]", "self.workers[: -len(errors)]"),),
+        ("tests/run/test_driver.py::test_the_records_of_a_chain_that_failed_are_dropped",),
     ),
 )
