@@ -958,7 +958,7 @@ BUGS = (
         "S2",
         "the newest generation is overwritten, not the older one",
         (Edit(CHECKPOINT, "_STATES[self._state == _STATES[0]]", "_STATES[self._state != _STATES[0]]"),),
-        (storage("damage::test_newest_generation_is_not_overwritten_first[draws]"),),
+        (storage("checkpoint::test_the_last_two_generations_are_kept"),),
     ),
     Bug(
         "S3",

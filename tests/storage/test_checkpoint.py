@@ -17,6 +17,7 @@ import pytest
 
 import bouncy
 from bouncy import CheckpointError, CheckpointWarning
+from bouncy.storage.archive import read_header
 from bouncy.storage.checkpoint import Checkpoint
 from storage.checkpoints import GAUSSIAN, MODEL, QUICK, contents, go, plain, resume, sparse
 from storage.comparing import different
@@ -87,6 +88,16 @@ def test_existing_checkpoint_is_refused_and_left_as_it_is(tmp_path):
     with pytest.raises(CheckpointError, match="not a folder"):
         go(tmp_path / "file")
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_the_last_two_generations_are_kept(tmp_path):
+    """Catches a generation that is written over the one before, so that a damaged file leaves nothing."""
+    go(tmp_path / "c")
+    generations = [read_header(file)["generation"] for file in (tmp_path / "c").glob("state-?.npz")]
+    assert sorted(generations) == [1, 2], "when it begins, and when it ends"
+    resume(tmp_path / "c")
+    generations = [read_header(file)["generation"] for file in (tmp_path / "c").glob("state-?.npz")]
+    assert sorted(generations) == [3, 4]
 
 
 def test_two_runs_cannot_write_to_one_folder(tmp_path):

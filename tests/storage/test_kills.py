@@ -54,47 +54,49 @@ NO_SPACE = """
 
     TARGET = bouncy.MRF.random(6, sigma_M=0.3, sigma_r=0.2, seed=3)
     folder, keep = Path(sys.argv[1]), sys.argv[2]
-    options = dict(chains=2, warmup=20, draws=300, seed=1, keep=keep, threads=1)
+    options = dict(chains=2, warmup=20, draws=3300, seed=1, keep=keep, threads=1)
     whole = bouncy.sample(TARGET, progress=False, **options)
-    bouncy.sample(TARGET, checkpoint=folder, progress=False, **{**options, "draws": 20})
+    bouncy.sample(TARGET, checkpoint=folder, progress=False, **{**options, "draws": 3000})
     state = max(file.stat().st_size for file in folder.glob("state-?.npz"))
     largest = max([file.stat().st_size for file in folder.glob("*.rows")], default=0)
+
+    assert state < largest, (state, largest)
 
     def limit(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def begin():
         shutil.rmtree(folder)
-        bouncy.sample(TARGET, checkpoint=folder, progress=False, **{**options, "draws": 20})
+        bouncy.sample(TARGET, checkpoint=folder, progress=False, **{**options, "draws": 3000})
 
     # (a) states cannot be written, (b) rows cannot grow
     for size in (state // 2, largest + 10):
         limit(size)
         with warnings.catch_warnings(record=True) as told, slow_motion():
             warnings.simplefilter("always")
-            run = bouncy.resume(folder, TARGET, draws=150, every=1e-9, progress=False)
+            run = bouncy.resume(folder, TARGET, draws=3150, every=1e-9, progress=False)
         assert told and {item.category for item in told} <= {CheckpointWarning, rows.SpillWarning}, told
         assert any("could not be written" in str(item.message) for item in told), told
         assert not list(folder.glob("*.part"))
-        assert run.log_prob.shape[1] == 150 and run.stopped_by == "draws"
-        assert (run.log_prob == whole.log_prob[:, :150]).all()
-        assert keep == "means" or (run.draws == whole.draws[:, :150]).all()
+        assert run.log_prob.shape[1] == 3150 and run.stopped_by == "draws"
+        assert (run.log_prob == whole.log_prob[:, :3150]).all()
+        assert keep == "means" or (run.draws == whole.draws[:, :3150]).all()
         # there is space again
         limit(resource.RLIM_INFINITY)
         run = run.extend(draws=10)
-        again = bouncy.resume(folder, TARGET, draws=160, progress=False)
+        again = bouncy.resume(folder, TARGET, draws=3160, progress=False)
         assert different(run, again) == []
-        assert (run.log_prob == whole.log_prob[:, :160]).all()
+        assert (run.log_prob == whole.log_prob[:, :3160]).all()
         begin()
         # what was there before the disk was full is still usable
         limit(size)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            bouncy.resume(folder, TARGET, draws=100, every=1e-9, progress=False)
+            bouncy.resume(folder, TARGET, draws=3100, every=1e-9, progress=False)
         limit(resource.RLIM_INFINITY)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert different(bouncy.resume(folder, TARGET, draws=300, progress=False), whole) == []
+            assert different(bouncy.resume(folder, TARGET, draws=3300, progress=False), whole) == []
         begin()
         print("well")
 """

@@ -49,7 +49,7 @@ def test_files_hold_what_memory_holds(steps, waiting):
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_module, "_WAITING", waiting)
         path, fresh = Path(place) / "a.rows", Fresh(3)
-        column, memory = InFile(path, 3, LIKE), InMemory(3, LIKE)
+        column, memory, twins = InFile(path, 3, LIKE), InMemory(3, LIKE), []
         for what, n in steps:
             if what == "append":
                 block = fresh.block(n)
@@ -60,8 +60,7 @@ def test_files_hold_what_memory_holds(steps, waiting):
             elif what == "fail":
                 _fail_to_flush(column, patch)
             elif what == "branch":
-                _check_branch(column, fresh.all, n)
-                _check_branch(memory, fresh.all, n)
+                twins += [_branch(each, fresh.all, n) for each in (column, memory)]
             elif what == "reopen":
                 column.flush()
                 column = InFile.reopen(column.path, 3, LIKE, column.written, column.checksum)
@@ -70,16 +69,19 @@ def test_files_hold_what_memory_holds(steps, waiting):
             assert column.count == fresh.all.shape[1]
         assert column.array().tobytes() == memory.array().tobytes() == fresh.all.tobytes()
         assert column.array().shape == memory.array().shape == fresh.all.shape
+        for twin, rows in twins:
+            assert twin.array().tobytes() == rows
 
 
-def _check_branch(column, rows, n):
-    """Have a twin grow, and the column see nothing of it."""
+def _branch(column, rows, n):
+    """Have a twin grow, and the column see nothing of it; return the twin, and its bytes."""
     twin = column.shared()
     twin.append(np.full((3, n, 2), -7.0))
     assert twin.array()[:, : rows.shape[1]].tobytes() == rows.tobytes()
     assert (twin.array()[:, rows.shape[1] :] == -7.0).all()
     assert twin.array().shape[1] == rows.shape[1] + n
     assert column.array().tobytes() == rows.tobytes()
+    return twin, twin.array().tobytes()
 
 
 def _fail_to_flush(column, patch):
