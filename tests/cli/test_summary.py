@@ -76,7 +76,7 @@ def test_files_that_hold_no_run_are_refused(invoke, work, name):
 
 def test_models_and_runs_are_told_apart(invoke, work):
     """Catches errors about damage alone where someone took a run for a model, which have the same suffix."""
-    assert "is another archive, a model, say" in invoke("summary", "model.npz").stderr
+    assert "is not an archive of bouncy but, say, a model" in invoke("summary", "model.npz").stderr
     assert "is no model but a saved run, say" in invoke("sample", "run.npz").stderr
 
 

@@ -200,7 +200,7 @@ def _read_comment(file: BufferedReader, size: int) -> str:
     file.seek(max(size - length, 0))
     record = file.read(length)
     if len(record) < length or _END.unpack_from(record) != (b"PK\x05\x06", 2 * _DIGEST):
-        raise ValueError("is truncated, or is another archive, a model, say: no digest is at its end")
+        raise ValueError("is truncated, or is not an archive of bouncy but, say, a model: no digest is at its end")
     return record[_END.size :].decode("ascii", "replace")
 
 
