@@ -1,4 +1,4 @@
-"""`executor=`: the same bytes whoever runs the chains, and what happens when workers die, fail or are interrupted."""
+"""`executor=`: the same bytes on every executor, and what happens when processes die, fail or are interrupted."""
 
 import contextlib
 import multiprocessing
@@ -29,14 +29,14 @@ PARENT = os.getpid()
 
 
 class Inline(Executor):
-    """Does what it is asked for at once, as another process would: with nothing but what was pickled.
+    """Runs a task when it is submitted, as another process would: from its pickle alone.
 
     Parameters
     ----------
     workers : int
-        Workers that take turns, each with a memory of its own.
+        Pretended processes that take turns, each with its own memory.
     interfere : callable, optional
-        Called with the number of each task, from 0; what it raises becomes of the task.
+        Called with the index of each task; an exception that it raises is the result of the task.
     """
 
     def __init__(self, workers=1, interfere=lambda task: None):
@@ -69,7 +69,7 @@ class Inline(Executor):
 
 
 class Shuffled(Inline):
-    """Does things later, in any order."""
+    """Runs tasks later, in random order."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -99,7 +99,7 @@ class Shuffled(Inline):
 
 @pytest.fixture(autouse=True)
 def own_memory():
-    """Let no test find what another one has left in this thread."""
+    """Clear the templates that another test has left in this thread."""
     remote._own.__dict__.clear()
 
 
@@ -133,7 +133,7 @@ def loky():
 
 @pytest.fixture(scope="module")
 def threads():
-    """Return threads of someone else."""
+    """Return threads that the caller owns."""
     with ThreadPoolExecutor(2) as threads:
         yield threads
 
@@ -150,7 +150,7 @@ class _Closing:
 
 
 def scheme(disturb=lambda: None):
-    """Return a Gibbs scheme whose functions no worker can import."""
+    """Return a Gibbs scheme with functions that no other process can import."""
 
     def build(scale):
         return bouncy.Gaussian([0.0, 0.0], cov=scale**2 * np.eye(2))
@@ -205,7 +205,7 @@ def expected():
     return {case: everything(sample(case, threads=1)) for case in CASES}
 
 
-# Who runs the chains
+# Executors
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -228,7 +228,7 @@ COMBINATIONS = [
 
 @pytest.mark.parametrize(("name", "case"), COMBINATIONS)
 def test_executors_give_the_same_bytes(case, name, expected, request):
-    """Catches state that is not sent along, and anything that depends on who does a slice, when, or after what else."""
+    """Catches state that is not sent along, and anything that depends on the process or the order of slices."""
     assert everything(sample(case, executor=request.getfixturevalue(name))) == expected[case]
 
 
@@ -308,7 +308,7 @@ def test_mpi_gives_the_same_bytes(expected, tmp_path):
 
 
 def test_another_executor_resumes(expected, tmp_path):
-    """Catches what a checkpoint of an executor's run lacks, and a run that remembers who ran it."""
+    """Catches what a checkpoint of an executor's run lacks, and a run that depends on its former executor."""
     target = CASES["draws"][0]
     options = {"draws": 100, "warmup": 200, "chains": 3, "seed": base_seed()}
     bouncy.sample(target, checkpoint=tmp_path / "run", executor=Inline(2), **options)
@@ -317,11 +317,11 @@ def test_another_executor_resumes(expected, tmp_path):
     assert everything(run) == expected["draws"]
 
 
-# Workers that die
+# Processes that die
 
 
 class Killer:
-    """Has a process killed as soon as all chains have draws."""
+    """Kills a process as soon as all chains have draws."""
 
     def __init__(self, find):
         self._find, self.done = find, []
@@ -346,7 +346,7 @@ def long_run():
     return everything(bouncy.sample(SPINS, **LONG))
 
 
-def test_dask_worker_that_is_killed_costs_nothing_but_time(dask, short, long_run):
+def test_killed_dask_worker_changes_nothing(dask, short, long_run):
     """Catches a slice that is lost with its worker, or taken in twice."""
     killer = Killer(lambda: min(dask._client.run(os.getpid).values()))
     run = bouncy.sample(SPINS, executor=dask, progress=killer, **LONG)
@@ -546,8 +546,8 @@ def test_interrupt_goes_back_to_where_all_chains_have_been(short):
         assert everything(run)[1:] == everything(_of_equal_length(run))[1:]
 
 
-def test_interrupt_that_reaches_workers_too_is_no_error(short):
-    """Catches a Ctrl-C that is told as the end of the executor, because a terminal sends it to its workers as well."""
+def test_interrupt_that_reaches_processes_too_is_no_error(short):
+    """Catches a Ctrl-C that is reported as a broken executor, because a terminal sends it to the processes as well."""
 
     def interfere(task):
         if task == 30:
@@ -560,7 +560,7 @@ def test_interrupt_that_reaches_workers_too_is_no_error(short):
     assert not run.completed
 
 
-def test_progress_is_told_of_all_chains(short):
+def test_progress_is_reported_for_all_chains(short):
     """Catches progress that executors do not report."""
     reports = []
     bouncy.sample(SPINS, executor=Inline(2), progress=reports.append, **LONG)
@@ -572,7 +572,7 @@ def test_progress_is_told_of_all_chains(short):
 # Traffic
 
 
-def test_large_model_is_sent_once_to_each_worker(monkeypatch):
+def test_large_model_is_sent_once_to_each_process(monkeypatch):
     """Catches a model that travels with every slice, and one that is sent to all chains at once."""
     target = bouncy.MRF.random(64, seed=1)
     executor = Inline(3)
@@ -587,7 +587,7 @@ def test_large_model_is_sent_once_to_each_worker(monkeypatch):
     assert len(executor.orders) > 3 * 20
 
 
-def test_worker_that_forgets_is_sent_the_model_again():
+def test_process_without_the_model_is_sent_it_again():
     """Catches a run that hangs, or fails, when workers are replaced by new ones behind the executor's back."""
     target = bouncy.MRF.random(64, seed=1)
 
@@ -603,8 +603,8 @@ def test_worker_that_forgets_is_sent_the_model_again():
     assert everything(run) == everything(bouncy.sample(target, **options))
 
 
-def test_worker_keeps_few_models(monkeypatch):
-    """Catches a worker whose memory grows with every run it takes part in."""
+def test_process_keeps_few_models(monkeypatch):
+    """Catches a process that keeps the template of every run."""
     executor = Inline(1)
     for seed in range(6):
         bouncy.sample(bouncy.MRF.random(4, seed=seed), chains=1, draws=5, warmup=0, executor=executor)
@@ -615,7 +615,7 @@ def test_worker_keeps_few_models(monkeypatch):
     assert len(executor.memories[0]) == 1
 
 
-def test_dask_is_not_told_to_warn_of_a_large_model(dask):
+def test_dask_does_not_warn_of_a_large_model(dask):
     """Catches the warning that Dask has for graphs of more than 10 MB, which tests take for an error."""
     target = bouncy.MRF.random(1200, seed=1)
     assert target.M.nbytes > 10_000_000
