@@ -240,8 +240,8 @@ def random_cases(folder: Path, targets: dict[str, Any], seed: int, cases: int):
         kind, done = list(targets)[case % len(targets)], list[str]()
 
         def change(header: Any, arrays: Any, done: list[str] = done) -> None:
-            names = [name for name in arrays if name.startswith("state.")]
-            done.extend(forge_array(arrays, rng, names) for _ in range(int(rng.integers(1, 3))))
+            for _ in range(int(rng.integers(1, 3))):
+                done.append(forge_array(arrays, rng, [name for name in arrays if name.startswith("state.")]))
 
         yield f"{kind}: {done}", _resume_forged(folder / kind, targets[kind], change)
 

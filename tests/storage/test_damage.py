@@ -309,6 +309,8 @@ def test_arrays_that_do_not_fit_are_refused(change, kept, tmp_path):
         ("selection", "view.caches.5", 6),
         ("hmc", "view.caches.1", np.inf),
         ("custom", "view.caches.1", 3),
+        ("within", "generator", 2**64 - 1),
+        ("within", "generator", 0),
     ],
 )
 def test_forged_caches_of_a_target_are_refused(kind, name, value, tmp_path):
