@@ -243,8 +243,8 @@ def _to_words(generator: np.random.Generator) -> NDArray[np.uint64]:
 def _from_words(generator: np.random.Generator, words: NDArray[np.uint64]) -> None:
     """Put a generator into the state that `_to_words` returned."""
     high, low, inc_high, inc_low, has_uint32, uinteger = map(int, words)
-    if inc_low % 2 == 0 or has_uint32 > 1 or uinteger >> 32:
-        raise ValueError("the state of a worker holds an impossible random generator")
+    if inc_low % 2 == 0:
+        raise ValueError("the increment of a random generator must be odd")
     generator.bit_generator.state = {
         "bit_generator": "PCG64",
         "state": {"state": high << 64 | low, "inc": inc_high << 64 | inc_low},
