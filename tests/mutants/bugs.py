@@ -535,7 +535,7 @@ BUGS = (
         "35",
         "sums of a batch lost where batches are added up",
         (Edit(BATCHES, "first[name] + second[name]", "2.0 * first[name]"),),
-        ("tests/workers/test_slices.py::test_path_averages_equal_those_of_the_event_list[gibbs]",),
+        ("tests/recorders/test_batches.py::test_batches_hold_consecutive_steps_of_equal_number",),
     ),
     Bug(
         "36",
