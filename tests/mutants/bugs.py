@@ -147,7 +147,7 @@ BUGS = (
                 "    recorder.elapsed[1] += 1.0\n    t = recorder.elapsed[1]\n",
             ),
         ),
-        (law("test_time_averages", "gaussian-one-site-dense"),),
+        ("tests/workers/test_slices.py::test_path_averages_equal_those_of_the_event_list[gibbs]",),
     ),
     Bug(
         "2a",
@@ -1071,7 +1071,13 @@ BUGS = (
     Bug(
         "D6",
         "chains whose target failed keep the records of another one",
-        (Edit(DRIVER, "[worker for worker in self.workers if worker not in errors]", "self.workers[: -len(errors)]"),),
+        (
+            Edit(
+                DRIVER,
+                "chains = [k for worker in left for k in self._places(worker)]",
+                "chains = list(range(len(left)))",
+            ),
+        ),
         ("tests/run/test_driver.py::test_the_records_of_a_chain_that_failed_are_dropped",),
     ),
 )
