@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
@@ -39,6 +40,7 @@ class Samplable(Generic[RunType]):
     @labels.setter
     def labels(self, labels: Sequence[Hashable] | None) -> None:
         self._labels = None if labels is None else check_labels(labels, self.d)
+        self.__dict__.pop("fingerprint", None)  # which depends on them
 
     @property
     def sampled(self) -> Any:
@@ -63,7 +65,7 @@ class Samplable(Generic[RunType]):
     def description(self) -> dict[str, Any]:
         """Return what tells this target from others, as JSON knows it."""
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Digest that is the same for equal targets on every machine, and another one for other targets."""
         from bouncy._fingerprint import digest
