@@ -27,6 +27,8 @@ import numpy as np
 from numba import config, njit, types
 from numba.extending import register_jitable
 
+from bouncy._inlining import INLINED
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _ROOT = Path(__file__).resolve().parent
@@ -34,9 +36,7 @@ _ROOT = Path(__file__).resolve().parent
 _packages = {"bouncy": _ROOT}
 _DIGEST_SIZE = 32  # bytes of a SHA-256
 
-# Inlining is forced: a part of a sampler is a tuple of many arrays, and handing all their words over on the stack costs
-# more than most helpers do.
-helper = register_jitable(forceinline=True)
+helper = register_jitable(**INLINED)
 _settings: Any = config  # its attributes are made at run time
 
 

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 from numba import types
 from numba.extending import overload
 
+from bouncy._inlining import INLINED
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -125,7 +127,7 @@ def implements(function: Callable[..., Any], part_type: type) -> Callable[[Funct
     def register(body: Function) -> Function:
         function.bodies[part_type] = body  # type: ignore[attr-defined]
 
-        @overload(function, strict=False, jit_options={"forceinline": True})
+        @overload(function, strict=False, jit_options=INLINED)
         def choose(first, *arguments):
             if isinstance(first, types.BaseNamedTuple) and first.instance_class is part_type:  # type: ignore[attr-defined]
                 return body

@@ -1,0 +1,44 @@
+"""Compile what is inlined for its callers alone, which takes numba half of the time.
+
+numba optimises every function, with all that it calls, and makes machine code of it, even where it is only inlined:
+what lies at the bottom of a loop is optimised again with each function above it. Here a function that is inlined
+is handed on as it is, and optimised once, as a part of the loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+
+
+class _InlinedLibrary(JITCodeLibrary):
+    """Code that is linked into that of its callers, and is optimised there."""
+
+    def _optimize_final_module(self) -> None:
+        """Do nothing: the callers optimise it."""
+
+    def _finalize_specific(self) -> None:
+        """Make no machine code."""
+
+
+class _InlinedCompiler(Compiler):
+    """numba's compiler, up to the point where code can be linked into that of a caller."""
+
+    def define_pipelines(self) -> Any:
+        state = self.state
+        state.library = _InlinedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        return super().define_pipelines()
+
+    def _compile_core(self) -> Any:
+        result = super()._compile_core()
+        entry: Any = [].append  # numba knows a function by its entry, a builtin of its own that Python could call
+        self.state.targetctx.insert_user_function(entry, result.fndesc, [result.library])
+        return result._replace(entry_point=entry)
+
+
+# Options of numba for functions that are inlined. Inlining is forced: a part of a sampler is a tuple of many arrays, so
+# that handing its words over on the stack costs more than most helpers do.
+INLINED: Any = {"forceinline": True, "pipeline_class": _InlinedCompiler}
