@@ -95,7 +95,7 @@ class Tree:
         self.home = root / "home"
         self.home.mkdir(mode=0o700)
         self.package.mkdir(parents=True, mode=0o755)
-        for name in ("_compile.py", "_dispatch.py"):
+        for name in ("_compile.py", "_dispatch.py", "_inlining.py"):
             shutil.copy(SOURCES / name, self.package / name)
         self.write("__init__", "")
         self.write("parts", PARTS)
@@ -233,7 +233,7 @@ def test_unwritable_runs_uncached_with_one_warning(tree: Tree) -> None:
     assert tree.entries() == []
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770])
+@pytest.mark.parametrize("mode", [0o777, *(pytest.param(m, marks=pytest.mark.slow) for m in (0o1777, 0o770))])
 def test_directory_open_to_others_is_not_used(tree: Tree, tmp_path: Path, mode: int) -> None:
     """Catches compiled code (pickles) read from or written to where somebody else can put files."""
     tree.block()

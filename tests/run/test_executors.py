@@ -576,7 +576,7 @@ def test_large_model_is_sent_once_to_each_process(monkeypatch):
     """Catches a model that travels with every slice, and one that is sent to all chains at once."""
     target = bouncy.MRF.random(64, seed=1)
     executor = Inline(3)
-    options = {"chains": 20, "draws": 400, "warmup": 100, "seed": base_seed(), "keep": "means"}
+    options = {"chains": 10, "draws": 100, "warmup": 50, "seed": base_seed(), "keep": "means"}
     have_slices_of(1e-5, monkeypatch)
     monkeypatch.setattr(remote, "_UNDER_WAY", 1)
     run = bouncy.sample(target, executor=executor, **options)
@@ -584,7 +584,7 @@ def test_large_model_is_sent_once_to_each_process(monkeypatch):
     sent_along = [size for size in executor.templates if size]
     assert min(sent_along) > target.M.nbytes
     assert 3 <= len(sent_along) <= 6
-    assert len(executor.orders) > 3 * 20
+    assert len(executor.orders) > 3 * 10
 
 
 def test_process_without_the_model_is_sent_it_again():
@@ -615,6 +615,7 @@ def test_process_keeps_few_models(monkeypatch):
     assert len(executor.memories[0]) == 1
 
 
+@pytest.mark.slow
 def test_dask_does_not_warn_of_a_large_model(dask):
     """Catches the warning that Dask has for graphs of more than 10 MB, which tests take for an error."""
     target = bouncy.MRF.random(1200, seed=1)

@@ -92,7 +92,7 @@ def test_precision_does_not_depend_on_threads(target, se_of):
     assert _bytes(runs[0]) == _bytes(runs[1]) == _bytes(runs[2])
 
 
-@pytest.mark.parametrize("chains", [1, 4, 16])
+@pytest.mark.parametrize("chains", [1, 4, pytest.param(16, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("large", [False, True])
 def test_seconds_are_kept_to(chains, large):
     """Catches slices that run past the end, and a warm-up that takes more than its fifth.

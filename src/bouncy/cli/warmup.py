@@ -64,14 +64,13 @@ def _choose(option: str, asked: tuple[str, ...], known: list[str]) -> list[str]:
 def _kinds() -> tuple[dict[str, Callable[[], Any]], dict[str, list[str]]]:
     """Return a builder of each kind of target that loops are compiled for, and the samplers that accept each."""
     from bouncy.piecewise.targets.gaussian import SPECIALISED
-    from bouncy.samplers import registry
+    from bouncy.samplers import names
+    from bouncy.samplers.contract import PathSampler, SpinSampler
     from bouncy.targets import examples
 
     builders: dict[str, Callable[[], Any]] = {**examples(), **SPECIALISED}
-    return builders, {
-        name: sorted(entry.name for entry in registry() if entry.sampler.accepts(build()))
-        for name, build in builders.items()
-    }
+    spins, paths = sorted(names(SpinSampler)), sorted(names(PathSampler))
+    return builders, {name: paths if name in SPECIALISED else spins for name in builders}
 
 
 def _has_edges(target: Any) -> bool:
