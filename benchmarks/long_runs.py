@@ -51,7 +51,7 @@ def _cost(label: str, quick: bool) -> list[Figure]:
         runs = [
             bouncy.sample(
                 target, chains=1, draws=sweeps, warmup=100, keep="means", pairs="none", seed=0,
-                checkpoint=Path(folder) / "run", every=seconds / 2, **resources,
+                checkpoint=Path(folder) / "run", checkpoint_every=seconds / 2, **resources,
             )
         ]  # fmt: skip
         jobs = {

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._renamed import renamed
 from bouncy._samplable import RunType, Samplable
 from bouncy._validation import as_seed_sequence, check_count, check_positive
 from bouncy.results import run_type
@@ -37,6 +38,7 @@ Reports = bool | Callable[[Progress], object] | None
 Executors = Executor | Callable[[], Executor] | None
 
 
+@renamed(every="checkpoint_every")
 def sample(
     target: Samplable[RunType],
     sampler: str | Sampler | None = None,
@@ -53,7 +55,7 @@ def sample(
     pairs: Literal["auto", "all", "edges", "none"] = "auto",
     keep: Literal["draws", "means", "path"] = "draws",
     checkpoint: str | os.PathLike[str] | None = None,
-    every: float = 30.0,
+    checkpoint_every: float = 30.0,
     threads: int | None = None,
     executor: Executors = None,
     progress: Reports = None,
@@ -113,7 +115,7 @@ def sample(
     checkpoint : path, optional
         Folder that the run is written to at regular times, so that `bouncy.resume` can continue it, byte for byte,
         after its process has ended in any way. It must not hold a checkpoint already.
-    every : float
+    checkpoint_every : float
         Seconds from one checkpoint to the next.
     threads : int, optional
         Number of threads; as many as cores by default. Changes the speed, never the result.
@@ -173,7 +175,8 @@ def sample(
         chooses_warmup=warmup is None and open_ended,
     )
     _check_kept(setup, goal)
-    resources, every = _resources(threads, executor, progress), check_positive("every", every)
+    resources = _resources(threads, executor, progress)
+    every = check_positive("checkpoint_every", checkpoint_every)
     if warmup is None:
         warmup = setup.sampler.warmup_sweeps(target, 0 if until_se is not None else (goal.draws or 0) * thin)
     stride = setup.sampler.stride
@@ -185,6 +188,7 @@ def sample(
     return run  # type: ignore[return-value]
 
 
+@renamed(every="checkpoint_every")
 def resume(
     path: str | os.PathLike[str],
     target: Samplable[RunType],
@@ -194,7 +198,7 @@ def resume(
     seconds: float | None = None,
     until_se: float | None = None,
     se_of: Function | None = None,
-    every: float = 30.0,
+    checkpoint_every: float = 30.0,
     threads: int | None = None,
     executor: Executors = None,
     progress: Reports = None,
@@ -217,7 +221,7 @@ def resume(
         interruption included.
     se_of : callable, optional
         The function of states that the run goes by, if it goes by one.
-    every, threads, executor, progress
+    checkpoint_every, threads, executor, progress
         As for `bouncy.sample`.
 
     Returns
@@ -240,7 +244,8 @@ def resume(
     >>> bool((run.draws == bouncy.sample(target, draws=500, warmup=100, seed=0).draws).all())
     True
     """
-    resources, every = _resources(threads, executor, progress), check_positive("every", every)
+    resources = _resources(threads, executor, progress)
+    every = check_positive("checkpoint_every", checkpoint_every)
     folder = Path(path).absolute()
     if not isinstance(target, Samplable):
         raise CheckpointError(folder, f"target must be the bouncy target that was sampled, got {target!r:.60}")

@@ -95,6 +95,23 @@ def test_everything_is_checked_before_the_work(invoke, small, place, no_sampling
     assert (place / "there.nc").read_text() == "precious"
 
 
+@pytest.mark.parametrize(
+    ("command", "old", "new"),
+    [
+        (["sample", "small.json"], "--every", "--checkpoint-every"),
+        (["resume", "."], "--every", "--checkpoint-every"),
+    ],
+)
+def test_the_old_name_of_an_option_tells_the_new_one(invoke, small, command, old, new):
+    """Catches a script that is told of an option that it never gave, or an old name in the help."""
+    result = invoke(*command, old, 5)
+    assert result.exit_code == 2
+    assert result.stderr.endswith(f"Error: No such option: {old}. Its name is now {new}.\n")
+    shown = invoke(*command, "--help").output
+    assert f" {new} " in shown
+    assert f" {old} " not in shown
+
+
 @pytest.mark.parametrize(("out", "package"), [("run.nc", "h5netcdf"), ("run.zarr", "zarr"), ("run.nc", "xarray")])
 def test_missing_packages_are_reported_before_the_work(invoke, small, no_sampling, monkeypatch, out, package):
     """Catches an hour of sampling that ends with an ImportError."""

@@ -40,7 +40,9 @@ def folder(tmp_path_factory):
 
 def test_ctrl_c_returns_a_partial_run_and_resume_completes_it(folder):
     """Catches Ctrl-C that waits, loses what was found or does not say how to go on, and a resumed run that differs."""
-    command = _command("sample", "model.npz", *ENDLESS, "--checkpoint", "work", "--every", 0.1, "--out", "run.npz")
+    command = _command(
+        "sample", "model.npz", *ENDLESS, "--checkpoint", "work", "--checkpoint-every", 0.1, "--out", "run.npz"
+    )
     with Terminal(command, cwd=folder) as terminal:
         terminal.wait_for("sampling")
         terminal.press("\x03")
@@ -77,7 +79,7 @@ def _assert_equal(first, second):
 
 def test_sigterm_saves_a_partial_run(folder):
     """Catches a batch system that loses a run, progress bars in log files, and JSON with something else beside it."""
-    command = _command("sample", "model.npz", *ENDLESS, "--checkpoint", "job", "--every", 0.1, "--json")
+    command = _command("sample", "model.npz", *ENDLESS, "--checkpoint", "job", "--checkpoint-every", 0.1, "--json")
     with subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:

@@ -52,8 +52,10 @@ def whole(kind: str) -> bytes:
 def go_on(folder: Path, kind: str, **changed: Any) -> bytes:
     """Begin a run or resume it, whichever is possible, and return its results."""
     if any((folder / name).exists() for name in STATES):
-        return results(bouncy.resume(folder, TARGET, every=EVERY, threads=1, progress=False))
-    return results(bouncy.sample(TARGET, checkpoint=folder, every=EVERY, **OPTIONS, **{**KINDS[kind], **changed}))
+        return results(bouncy.resume(folder, TARGET, checkpoint_every=EVERY, threads=1, progress=False))
+    return results(
+        bouncy.sample(TARGET, checkpoint=folder, checkpoint_every=EVERY, **OPTIONS, **{**KINDS[kind], **changed})
+    )
 
 
 def child(work: Callable[[], bytes]) -> tuple[int, int]:

@@ -44,7 +44,7 @@ def test_folder_that_vanishes_costs_the_checkpoint_alone(tmp_path):
             shutil.rmtree(tmp_path / "c", ignore_errors=True)
 
     with slow_motion(), pytest.warns(CheckpointWarning, match="could not be written"):
-        run = bouncy.sample(MODEL, checkpoint=tmp_path / "c", every=1e-9, progress=remove, **QUICK)
+        run = bouncy.sample(MODEL, checkpoint=tmp_path / "c", checkpoint_every=1e-9, progress=remove, **QUICK)
     assert different(run, plain()) == []
 
 

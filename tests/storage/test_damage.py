@@ -172,7 +172,7 @@ def test_newest_generation_is_not_overwritten_first(kept, tmp_path):
     last.write_bytes(older.read_bytes())
     (folder / "aside").rename(older)  # the newest generation is now in the other file
     # It is written twice: when it begins, and when it ends.
-    interrupted(lambda **seen: bouncy.resume(folder, MODEL, every=1000.0, **seen), lambda seen: True)
+    interrupted(lambda **seen: bouncy.resume(folder, MODEL, checkpoint_every=1000.0, **seen), lambda seen: True)
     assert [read_archive(file)[0]["generation"] for file in (last, older)] == [generation + 1, generation + 2]
     assert different(resume(folder), kept[1]) == []
 

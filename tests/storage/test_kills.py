@@ -74,7 +74,7 @@ NO_SPACE = """
         limit(size)
         with warnings.catch_warnings(record=True) as told, slow_motion():
             warnings.simplefilter("always")
-            run = bouncy.resume(folder, TARGET, draws=3150, every=1e-9, progress=False)
+            run = bouncy.resume(folder, TARGET, draws=3150, checkpoint_every=1e-9, progress=False)
         assert told and {item.category for item in told} <= {CheckpointWarning, rows.SpillWarning}, told
         assert any("could not be written" in str(item.message) for item in told), told
         assert not list(folder.glob("*.part"))
@@ -92,7 +92,7 @@ NO_SPACE = """
         limit(size)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            bouncy.resume(folder, TARGET, draws=3100, every=1e-9, progress=False)
+            bouncy.resume(folder, TARGET, draws=3100, checkpoint_every=1e-9, progress=False)
         limit(resource.RLIM_INFINITY)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -127,7 +127,7 @@ def test_full_file_system(tmp_path):
         pytest.skip("file systems cannot be mounted here")
     try:
         with pytest.warns(CheckpointWarning, match="No space left"):
-            run = go(place / "c", every=1e-9, chains=2, draws=3000, keep="path")
+            run = go(place / "c", checkpoint_every=1e-9, chains=2, draws=3000, keep="path")
         whole = plain(chains=2, draws=3000, keep="path")
         assert different(run, whole) == []
         with warnings.catch_warnings():

@@ -81,11 +81,12 @@ def test_resumed_run_has_the_bytes_of_one_that_was_not_interrupted(case, tmp_pat
 def test_interrupt_writes_a_checkpoint_of_its_moment(tmp_path):
     """Catches a Ctrl-C that leaves no checkpoint of the moment at which it came."""
     run = interrupted(
-        lambda **seen: bouncy.sample(MODEL, checkpoint=tmp_path / "c", every=1000.0, **QUICK, **seen), SAMPLING
+        lambda **seen: bouncy.sample(MODEL, checkpoint=tmp_path / "c", checkpoint_every=1000.0, **QUICK, **seen),
+        SAMPLING,
     )
     assert 10 <= run.draws.shape[1] < 40
     assert different(bouncy.Run.load(tmp_path / "c"), run) == []
-    again = interrupted(lambda **seen: bouncy.resume(tmp_path / "c", MODEL, every=1000.0, **seen), SAMPLING)
+    again = interrupted(lambda **seen: bouncy.resume(tmp_path / "c", MODEL, checkpoint_every=1000.0, **seen), SAMPLING)
     assert (again.draws[:, : run.draws.shape[1]] == run.draws).all()
     assert different(resume(tmp_path / "c"), plain()) == []
 
@@ -113,10 +114,15 @@ def test_recording_that_began_anew_goes_on(tmp_path):
     assert whole._data.recordings > 1
     with slow_motion(), pytest.warns(InterruptedWarning):
         part = bouncy.sample(
-            MODEL, "gibbs", checkpoint=tmp_path / "c", every=1e-3, progress=Stop(_after(whole.warmup)), **options
+            MODEL,
+            "gibbs",
+            checkpoint=tmp_path / "c",
+            checkpoint_every=1e-3,
+            progress=Stop(_after(whole.warmup)),
+            **options,
         )
     assert part._data.recordings == whole._data.recordings
-    parts = resume(tmp_path / "c", every=1e-3)
+    parts = resume(tmp_path / "c", checkpoint_every=1e-3)
     assert different(whole, parts) == []
     assert len(list((tmp_path / "c").glob("draws.*.rows"))) == 1, "rows of the first recording are of no use any more"
 
@@ -141,7 +147,7 @@ def test_many_checkpoints_leave_no_trace(tmp_path, monkeypatch):
     """Catches checkpoints that change the run, and files of older generations that are never removed."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)  # which takes longer than all else
     with slow_motion():
-        run = go(tmp_path / "c", every=1e-9, keep="path", draws=300)
+        run = go(tmp_path / "c", checkpoint_every=1e-9, keep="path", draws=300)
     monkeypatch.undo()
     assert different(run, plain(draws=300, keep="path")) == []
     assert read_header(newest(tmp_path / "c"))["generation"] > 10
@@ -187,7 +193,7 @@ def test_failed_extension_leaves_run_and_checkpoint_usable(tmp_path):
         if seen.chains[0].draws > 45:
             raise Broken
 
-    run = go(tmp_path / "c", every=1e-9)
+    run = go(tmp_path / "c", checkpoint_every=1e-9)
     before = everything(run)
     with slow_motion(), pytest.raises(Broken):
         run.extend(draws=30, progress=fail)

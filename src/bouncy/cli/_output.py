@@ -85,9 +85,8 @@ def in_options(text: str, command: click.Command | None, commands: Collection[st
     >>> in_options("pass renumber=True or vartype='SPIN', see bouncy.sample", convert, ["sample"])
     'pass --renumber or --vartype SPIN, see `bouncy sample`'
     """
-    options = (
-        [parameter.opts[0] for parameter in command.params if parameter.opts[0].startswith("--")] if command else []
-    )
+    shown = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)] if command else []
+    options = [parameter.opts[0] for parameter in shown if parameter.opts[0].startswith("--")]
     names = {option[2:].replace("-", "_"): option for option in options}
     for name, option in {**names, **({"overwrite": "--force"} if "force" in names else {})}.items():
         text = re.sub(rf"\b{name}='(\w+)'", rf"{option} \1", text)

@@ -41,7 +41,8 @@ class Command(click.Command):
     """A command whose help text has its options under headings, if there are many."""
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        shown = [parameter for parameter in self.get_params(context) if isinstance(parameter, click.Option)]
+        options = [parameter for parameter in self.get_params(context) if isinstance(parameter, click.Option)]
+        shown = [parameter for parameter in options if not parameter.hidden]
         few = len(shown) <= _FEW
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in sorted(shown, key=lambda parameter: _section(parameter) == _REST):
@@ -71,6 +72,16 @@ def combined(*decorators: Callable[[Decorated], Decorated]) -> Callable[[Decorat
         return function
 
     return decorate
+
+
+def renamed_option(old: str, new: str) -> Callable[[Decorated], Decorated]:
+    """Declare the old name of an option, which the help does not list and which raises an error that tells the new."""
+
+    def refuse(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value is not None:
+            raise click.NoSuchOption(old, f"No such option: {old}. Its name is now {new}.", ctx=context)
+
+    return click.option(old, hidden=True, expose_value=False, callback=refuse)
 
 
 # Types

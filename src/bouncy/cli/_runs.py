@@ -156,7 +156,7 @@ def begin_checkpoint(
     _keep_model(directory, target)
     paths = {name: os.path.abspath(value) if name == "evidence" else value for name, value in reading.items()}
     source = {"path": os.path.abspath(model), "reading": paths}
-    _write_facts(directory, out=_absolute(out), written=None, model=source, every=every)
+    _write_facts(directory, out=_absolute(out), written=None, model=source, checkpoint_every=every)
 
 
 def _clear(folder: Path) -> None:

@@ -16,6 +16,7 @@ from bouncy.cli._parameters import (
     out_option,
     progress_option,
     reading_options,
+    renamed_option,
     take_reading,
     threads_option,
 )
@@ -43,8 +44,9 @@ Examples:
 @click.argument("model", type=click.Path(exists=True, dir_okay=False), required=False)
 @threads_option
 @ending_options
-@option("--every", metavar="SECONDS", section="Checkpoints", type=POSITIVE,
+@option("--checkpoint-every", metavar="SECONDS", section="Checkpoints", type=POSITIVE,
         help="Time from one checkpoint to the next; as before by default.")  # fmt: skip
+@renamed_option("--every", "--checkpoint-every")
 @out_option
 @json_option
 @force_option
@@ -74,7 +76,7 @@ def command(
     force = force or is_own_result(out, facts)
     check_out(out, force)
     target = load_kept_model(checkpoint) if model is None else bouncy.load_model(model, **reading)
-    every = options.pop("every") or facts.get("every", _EVERY)
+    every = options.pop("checkpoint_every") or facts.get("checkpoint_every", _EVERY)
     with without_interrupted_warning():
-        run = bouncy.resume(checkpoint, target, every=every, **options)
+        run = bouncy.resume(checkpoint, target, checkpoint_every=every, **options)
     finish(context, run, out=out, force=force, as_json=as_json, checkpoint=checkpoint)

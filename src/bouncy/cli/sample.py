@@ -20,6 +20,7 @@ from bouncy.cli._parameters import (
     out_option,
     progress_option,
     reading_options,
+    renamed_option,
     take_reading,
     threads_option,
     words,
@@ -67,8 +68,9 @@ _sampling_options = combined(
 _checkpoint_options = combined(
     option("--checkpoint", section=_CHECKPOINTS, type=click.Path(file_okay=False), metavar="DIR",
            help="New directory from which `bouncy resume DIR` can go on, whatever happens."),
-    option("--every", section=_CHECKPOINTS, type=POSITIVE, metavar="SECONDS",
+    option("--checkpoint-every", section=_CHECKPOINTS, type=POSITIVE, metavar="SECONDS",
            default=30, show_default=True, help="Time from one checkpoint to the next."),
+    renamed_option("--every", "--checkpoint-every"),
 )  # fmt: skip
 _EPILOG = """\b
 Examples:
@@ -114,7 +116,8 @@ def command(
         check_new_checkpoint(checkpoint, force)
     target = bouncy.load_model(model, **reading)
     if checkpoint is not None:
-        begin_checkpoint(checkpoint, target, out=out, model=model, reading=reading, every=options["every"])
+        every = options["checkpoint_every"]
+        begin_checkpoint(checkpoint, target, out=out, model=model, reading=reading, every=every)
     with without_interrupted_warning():
         run = bouncy.sample(target, checkpoint=checkpoint, **options)
     finish(

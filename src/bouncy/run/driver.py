@@ -433,7 +433,7 @@ def extended(run: Run, draws: Any, seconds: Any, until_se: Any, se_of: Any, **re
         raise ValueError("se_of must be the function that the run began with: states of the past are needed for it")
     checkpoint = None if data.checkpoint is None else Checkpoint.reopen(data.checkpoint)
     longer = continued(run, goal, Resources(**resources), checkpoint)
-    warn_about(longer, stacklevel=4)
+    warn_about(longer)
     return longer
 
 

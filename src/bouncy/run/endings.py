@@ -9,6 +9,10 @@ from bouncy.results.data import RECORDING
 from bouncy.results.run import Run
 from bouncy.samplers.contract import NotErgodicWarning
 
+# Level of the user's line above `warn_about`: `sample` and `resume` are called by their decorator, and `extended` by
+# `Run.extend`.
+_CALLER = 4
+
 
 class InterruptedWarning(UserWarning):
     """A run was interrupted; the part before that was returned."""
@@ -22,7 +26,7 @@ class NoFlipWarning(UserWarning):
     """A run in which no flip was accepted."""
 
 
-def warn_about(run: Run, stacklevel: int = 3) -> None:
+def warn_about(run: Run) -> None:
     """Warn of a run that did not end as it was meant to, or did not move."""
     data, events = run._data, run.events()
     if run.stopped_by == "interrupt":
@@ -32,7 +36,7 @@ def warn_about(run: Run, stacklevel: int = 3) -> None:
         warnings.warn(
             f"the run was interrupted {where}; the part before that is returned, and extend(){more} would go on",
             InterruptedWarning,
-            stacklevel=stacklevel,
+            stacklevel=_CALLER,
         )
     if run.stopped_by == "disagreement":
         why = (
@@ -44,7 +48,7 @@ def warn_about(run: Run, stacklevel: int = 3) -> None:
             f"the standard errors cannot be trusted to be below a bound: {why}. Longer runs alone rarely help; a "
             "longer warm-up, other starts (initial=) or tempering may",
             DisagreementWarning,
-            stacklevel=stacklevel,
+            stacklevel=_CALLER,
         )
     if run.target.kind == "spins" and events[FLIPS] == 0 and run.completed:
         warnings.warn(
@@ -53,7 +57,7 @@ def warn_about(run: Run, stacklevel: int = 3) -> None:
             if events[HITS]
             else "no flip was attempted in the whole run, which is too short for it; ask for more draws",
             NoFlipWarning,
-            stacklevel=stacklevel,
+            stacklevel=_CALLER,
         )
     for remark in run.sampler.remarks(int(events[HITS]), int(events[FLIPS])):
-        warnings.warn(remark, NotErgodicWarning, stacklevel=stacklevel)
+        warnings.warn(remark, NotErgodicWarning, stacklevel=_CALLER)

@@ -254,7 +254,7 @@ def read_checkpoint(
             problems[file] = error
             continue
         for damaged, cause in problems.items():
-            warnings.warn(f"{damaged}: {problem(cause)}. {file.name} is used instead", CheckpointWarning, stacklevel=3)
+            warnings.warn(f"{damaged}: {problem(cause)}. {file.name} is used instead", CheckpointWarning, stacklevel=4)
         return run, file.name
     named = "; ".join(f"{file.name}: {problem(cause)}" for file, cause in problems.items())
     cause = [*problems.values()][-1]
