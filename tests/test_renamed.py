@@ -9,7 +9,12 @@ import bouncy
 from bouncy._renamed import renamed
 
 MODEL = bouncy.MRF.random(3, seed=0)
-ALL = [(bouncy.sample, MODEL, "every", "checkpoint_every"), (bouncy.resume, "nowhere", "every", "checkpoint_every")]
+ALL = [
+    (bouncy.sample, MODEL, "every", "checkpoint_every"),
+    (bouncy.resume, "nowhere", "every", "checkpoint_every"),
+    (bouncy.resume, "nowhere", "draws", "total_draws"),
+    (bouncy.resume, "nowhere", "seconds", "total_seconds"),
+]
 
 
 @pytest.mark.parametrize(("function", "argument", "old", "new"), ALL)

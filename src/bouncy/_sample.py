@@ -188,14 +188,14 @@ def sample(
     return run  # type: ignore[return-value]
 
 
-@renamed(every="checkpoint_every")
+@renamed(draws="total_draws", seconds="total_seconds", every="checkpoint_every")
 def resume(
     path: str | os.PathLike[str],
     target: Samplable[RunType],
     *,
     sampler: Sampler | None = None,
-    draws: int | None = None,
-    seconds: float | None = None,
+    total_draws: int | None = None,
+    total_seconds: float | None = None,
     until_se: float | None = None,
     se_of: Function | None = None,
     checkpoint_every: float = 30.0,
@@ -216,9 +216,9 @@ def resume(
         The model that was sampled. Another one is refused.
     sampler : Sampler, optional
         The sampler, if it is none of ours.
-    draws, seconds, until_se : optional
+    total_draws, total_seconds, until_se : optional
         Where to stop, if not where the run was meant to: draws and CPU seconds of each chain in total, those before the
-        interruption included.
+        interruption included. (`run.extend` takes those that are to be added.)
     se_of : callable, optional
         The function of states that the run goes by, if it goes by one.
     checkpoint_every, threads, executor, progress
@@ -240,7 +240,7 @@ def resume(
     >>> target = bouncy.MRF.random(10, seed=1)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     first = bouncy.sample(target, draws=200, warmup=100, seed=0, checkpoint=folder)
-    ...     run = bouncy.resume(folder, target, draws=500)
+    ...     run = bouncy.resume(folder, target, total_draws=500)
     >>> bool((run.draws == bouncy.sample(target, draws=500, warmup=100, seed=0).draws).all())
     True
     """
@@ -249,7 +249,7 @@ def resume(
     folder = Path(path).absolute()
     if not isinstance(target, Samplable):
         raise CheckpointError(folder, f"target must be the bouncy target that was sampled, got {target!r:.60}")
-    other = check_goal(draws, seconds, until_se, "mean")
+    other = check_goal(total_draws, total_seconds, until_se, "mean", prefix="total_")
     checkpoint = Checkpoint(folder, every)
     try:
         asked = None if sampler is None else as_sampler(target, sampler)
@@ -259,7 +259,7 @@ def resume(
             if not callable(se_of):
                 raise CheckpointError(folder, "the run goes by the standard error of a function; pass it as se_of=")
             goal.se_of = se_of
-        if not (draws is None and seconds is None and until_se is None):
+        if not (total_draws is None and total_seconds is None and until_se is None):
             goal.draws, goal.seconds, goal.until_se = other.draws, other.seconds, other.until_se
         checkpoint.follow(run, state)
     except BaseException:

@@ -100,6 +100,8 @@ def test_everything_is_checked_before_the_work(invoke, small, place, no_sampling
     [
         (["sample", "small.json"], "--every", "--checkpoint-every"),
         (["resume", "."], "--every", "--checkpoint-every"),
+        (["resume", "."], "--draws", "--total-draws"),
+        (["resume", "."], "--seconds", "--total-seconds"),
     ],
 )
 def test_the_old_name_of_an_option_tells_the_new_one(invoke, small, command, old, new):
@@ -150,7 +152,7 @@ def test_resuming_needs_only_the_checkpoint(invoke, small, place):
     assert refused.stderr == (
         "Error: work holds a checkpoint: go on with `bouncy resume work`, or begin anew with --force\n"
     )
-    longer = invoke("resume", "work", "--draws", 80, "--json")
+    longer = invoke("resume", "work", "--total-draws", 80, "--json")
     assert longer.exit_code == 0, longer.output
     content = json.loads(longer.stdout)
     assert content.pop("out") == str(place / "run.nc")
@@ -163,11 +165,11 @@ def test_resuming_replaces_its_own_file_only(invoke, small, place):
     """Catches another file that is overwritten because it has the name of an earlier result."""
     assert invoke("sample", "small.json", *QUICK, "--checkpoint", "work", "--out", "run.nc").exit_code == 0
     (place / "run.nc").write_text("precious")
-    refused = invoke("resume", "work", "--draws", 80)
+    refused = invoke("resume", "work", "--total-draws", 80)
     assert refused.exit_code == 1
     assert "run.nc exists" in refused.stderr
     assert (place / "run.nc").read_text() == "precious"
-    assert invoke("resume", "work", "--draws", 80, "--out", "other.nc").exit_code == 0
+    assert invoke("resume", "work", "--total-draws", 80, "--out", "other.nc").exit_code == 0
 
 
 def test_force_begins_a_checkpoint_anew(invoke, small, place):
@@ -185,7 +187,7 @@ def test_a_model_that_no_format_can_keep_is_read_again(invoke, place):
     (place / "net.uai").write_text("MARKOV\n3\n2 2 2\n1\n3 0 1 2\n\n8\n1 2 3 4 5 6 7 8\n")
     (place / "net.evid").write_text("1 2 1\n")
     assert invoke("sample", "net.uai", "--evidence", "net.evid", *QUICK, "--checkpoint", "work").exit_code == 0
-    resumed = invoke("resume", "work", "--draws", 60, "--json")
+    resumed = invoke("resume", "work", "--total-draws", 60, "--json")
     assert resumed.exit_code == 0, resumed.output
     assert json.loads(resumed.stdout)["draws"] == 60
 
@@ -193,12 +195,12 @@ def test_a_model_that_no_format_can_keep_is_read_again(invoke, place):
 def test_a_checkpoint_from_python_needs_its_model(invoke, small):
     """Catches a checkpoint of `bouncy.sample` that the command line cannot resume, or an unclear error."""
     bouncy.sample(small, "metropolis", chains=2, draws=50, seed=0, checkpoint="work", progress=False)
-    result = invoke("resume", "work", "--draws", 60)
+    result = invoke("resume", "work", "--total-draws", 60)
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: work holds no model; pass its file, as in `bouncy resume work MODEL`, or ")
-    assert invoke("resume", "work", "small.json", "--draws", 60).exit_code == 0
+    assert invoke("resume", "work", "small.json", "--total-draws", 60).exit_code == 0
     bouncy.save_model(small, "work/model.npz")
-    assert invoke("resume", "work", "--draws", 70).exit_code == 0
+    assert invoke("resume", "work", "--total-draws", 70).exit_code == 0
 
 
 def test_another_model_is_refused(invoke, small, place):
@@ -206,7 +208,7 @@ def test_another_model_is_refused(invoke, small, place):
     assert invoke("sample", "small.json", *QUICK, "--checkpoint", "work").exit_code == 0
     small.labels = None
     bouncy.save_model(bouncy.MRF(np.zeros((3, 3))), "other.npz")
-    result = invoke("resume", "work", "other.npz", "--draws", 60)
+    result = invoke("resume", "work", "other.npz", "--total-draws", 60)
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: ")
     assert result.stderr.count("\n") == 1

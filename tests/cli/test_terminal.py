@@ -58,7 +58,11 @@ def test_ctrl_c_returns_a_partial_run_and_resume_completes_it(folder):
 
     total = _draws(part) + 1000
     resumed = subprocess.run(
-        _command("resume", "work", "--draws", total, "--json"), cwd=folder, capture_output=True, text=True, check=False
+        _command("resume", "work", "--total-draws", total, "--json"),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert resumed.returncode == 0, resumed.stderr
     content = json.loads(resumed.stdout)

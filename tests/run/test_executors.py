@@ -312,8 +312,8 @@ def test_another_executor_resumes(expected, tmp_path):
     target = CASES["draws"][0]
     options = {"draws": 100, "warmup": 200, "chains": 3, "seed": base_seed()}
     bouncy.sample(target, checkpoint=tmp_path / "run", executor=Inline(2), **options)
-    assert everything(bouncy.resume(tmp_path / "run", target, draws=200, threads=2))
-    run = bouncy.resume(tmp_path / "run", target, draws=300, executor=Inline(3))
+    assert everything(bouncy.resume(tmp_path / "run", target, total_draws=200, threads=2))
+    run = bouncy.resume(tmp_path / "run", target, total_draws=300, executor=Inline(3))
     assert everything(run) == expected["draws"]
 
 

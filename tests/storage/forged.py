@@ -201,7 +201,7 @@ def _child(folder: Path, target: Any, draws: int) -> str:
         code = 3
         try:
             warnings.simplefilter("ignore")
-            bouncy.resume(folder, target, draws=draws, threads=1, progress=False)
+            bouncy.resume(folder, target, total_draws=draws, threads=1, progress=False)
             code = 0
         except (*REFUSED, bouncy.TargetError):  # the last where a cache holds numbers that cannot go together
             code = 1
@@ -265,7 +265,7 @@ def main() -> None:
     folder, seed, cases = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     targets = {kind: build(kind, folder / kind) for kind in KINDS if not sys.argv[4:] or kind in sys.argv[4:]}
     for kind, target in targets.items():  # everything is compiled before the first fork
-        bouncy.resume(folder / kind, target, draws=21, threads=1, progress=False)
+        bouncy.resume(folder / kind, target, total_draws=21, threads=1, progress=False)
     tried, problems = 0, 0
     for what, problem in random_cases(folder, targets, seed, cases) if cases else all_cases(folder, targets):
         tried += 1

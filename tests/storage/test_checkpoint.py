@@ -69,7 +69,7 @@ def test_folder_is_found_again_from_elsewhere(tmp_path, monkeypatch):
     assert run.extend(draws=5).draws.shape == (3, 45, 6)
     assert not any((tmp_path / "b").iterdir())
     monkeypatch.chdir(tmp_path / "a")
-    again = bouncy.resume(Path("c"), MODEL, draws=60, progress=move)
+    again = bouncy.resume(Path("c"), MODEL, total_draws=60, progress=move)
     assert again.draws.shape == (3, 60, 6)
     assert not any((tmp_path / "b").iterdir())
 
@@ -121,7 +121,7 @@ def test_two_runs_cannot_write_to_one_folder(tmp_path):
 def test_run_does_not_write_over_what_another_has_done(tmp_path):
     """Catches an older run that is extended and puts its state in place of that of one which has gone on since."""
     old = go(tmp_path / "c")
-    new = resume(tmp_path / "c", draws=60)
+    new = resume(tmp_path / "c", total_draws=60)
     with pytest.raises(CheckpointError, match="another run has gone on"):
         old.extend(draws=5)
     assert old.draws.shape[1] == 40

@@ -74,7 +74,7 @@ NO_SPACE = """
         limit(size)
         with warnings.catch_warnings(record=True) as told, slow_motion():
             warnings.simplefilter("always")
-            run = bouncy.resume(folder, TARGET, draws=3150, checkpoint_every=1e-9, progress=False)
+            run = bouncy.resume(folder, TARGET, total_draws=3150, checkpoint_every=1e-9, progress=False)
         assert told and {item.category for item in told} <= {CheckpointWarning, rows.SpillWarning}, told
         assert any("could not be written" in str(item.message) for item in told), told
         assert not list(folder.glob("*.part"))
@@ -84,7 +84,7 @@ NO_SPACE = """
         # there is space again
         limit(resource.RLIM_INFINITY)
         run = run.extend(draws=10)
-        again = bouncy.resume(folder, TARGET, draws=3160, progress=False)
+        again = bouncy.resume(folder, TARGET, total_draws=3160, progress=False)
         assert different(run, again) == []
         assert (run.log_prob == whole.log_prob[:, :3160]).all()
         begin()
@@ -92,11 +92,11 @@ NO_SPACE = """
         limit(size)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            bouncy.resume(folder, TARGET, draws=3100, checkpoint_every=1e-9, progress=False)
+            bouncy.resume(folder, TARGET, total_draws=3100, checkpoint_every=1e-9, progress=False)
         limit(resource.RLIM_INFINITY)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert different(bouncy.resume(folder, TARGET, draws=3300, progress=False), whole) == []
+            assert different(bouncy.resume(folder, TARGET, total_draws=3300, progress=False), whole) == []
         begin()
         print("well")
 """

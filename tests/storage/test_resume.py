@@ -134,10 +134,10 @@ def _after(draws):
 def test_run_by_the_clock_is_part_of_a_longer_one(tmp_path):
     """Catches seconds that begin anew at a resume, and draws that depend on when a run is out of time."""
     first = bouncy.sample(MODEL, checkpoint=tmp_path / "c", chains=2, seconds=0.02, warmup=50, seed=4, progress=False)
-    second = resume(tmp_path / "c", seconds=0.05)
+    second = resume(tmp_path / "c", total_seconds=0.05)
     n, m = first.draws.shape[1], second.draws.shape[1]
     assert 0 < n < m
-    assert resume(tmp_path / "c", seconds=0.05).draws.shape[1] <= m + 100, "its time is over after a round or two"
+    assert resume(tmp_path / "c", total_seconds=0.05).draws.shape[1] <= m + 100, "its time is over after a round or two"
     whole = bouncy.sample(MODEL, chains=2, draws=m, warmup=50, seed=4, progress=False)
     assert (whole.draws == second.draws).all()
     assert (whole.draws[:, :n] == first.draws).all()
@@ -159,7 +159,7 @@ def test_completed_run_can_be_made_longer(tmp_path):
     """Catches a checkpoint that keeps the goal of the run that wrote it, or a lock on it, when that has returned."""
     first = go(tmp_path / "c")
     assert different(resume(tmp_path / "c"), first) == []
-    longer = resume(str(tmp_path / "c"), draws=90)
+    longer = resume(str(tmp_path / "c"), total_draws=90)
     assert different(longer, plain(draws=90)) == []
     assert longer.draws[:, :40].tobytes() == first.draws.tobytes()
 
@@ -180,7 +180,7 @@ def test_extension_that_is_interrupted_goes_on(keep, tmp_path):
     """Catches an extension that is not part of the checkpoint until it is done."""
     run = go(tmp_path / "c", keep=keep)
     interrupted(lambda **seen: run.extend(draws=50, **seen), lambda seen: seen.chains[0].draws > 60)
-    assert different(resume(tmp_path / "c", draws=90), plain(draws=90, keep=keep)) == []
+    assert different(resume(tmp_path / "c", total_draws=90), plain(draws=90, keep=keep)) == []
 
 
 def test_failed_extension_leaves_run_and_checkpoint_usable(tmp_path):
@@ -198,7 +198,7 @@ def test_failed_extension_leaves_run_and_checkpoint_usable(tmp_path):
     with slow_motion(), pytest.raises(Broken):
         run.extend(draws=30, progress=fail)
     assert everything(run) == before
-    assert different(resume(tmp_path / "c", draws=70), plain(draws=70)) == []
+    assert different(resume(tmp_path / "c", total_draws=70), plain(draws=70)) == []
 
 
 def test_processes_and_threads_can_follow_each_other(tmp_path):
@@ -206,8 +206,8 @@ def test_processes_and_threads_can_follow_each_other(tmp_path):
     options = {**QUICK, "draws": 600}
     run = interrupted(lambda **seen: bouncy.sample(MODEL, checkpoint=tmp_path / "c", **options, **seen), SAMPLING)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        resume(tmp_path / "c", draws=400, executor=pool)
-    parts = resume(tmp_path / "c", draws=600)
+        resume(tmp_path / "c", total_draws=400, executor=pool)
+    parts = resume(tmp_path / "c", total_draws=600)
     assert different(parts, bouncy.sample(MODEL, progress=False, **options)) == []
     assert run.draws.shape[1] < 400
 
@@ -216,7 +216,7 @@ def test_processes_and_threads_can_follow_each_other(tmp_path):
 def test_any_seed_can_be_stored(seed, tmp_path):
     """Catches numbers that JSON does not know, and a seed that does not repeat the run any more."""
     run = go(tmp_path / "c", seed=seed, draws=np.int64(5))
-    again = resume(tmp_path / "c", draws=10)
+    again = resume(tmp_path / "c", total_draws=10)
     repeated = bouncy.sample(MODEL, progress=False, **{**QUICK, "seed": again.seed, "draws": 10})
     assert (repeated.draws == again.draws).all()
     assert (again.draws[:, :5] == run.draws).all()

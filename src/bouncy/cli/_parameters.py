@@ -188,11 +188,21 @@ out_option = option("--out", section=_OUTPUT, type=NewFile(".npz", ".nc", ".zarr
                     help="Save the run, as NumPy arrays (.npz), NetCDF (.nc) or zarr (.zarr).")  # fmt: skip
 threads_option = option("--threads", section="Sampling", metavar="N", type=at_least(1),
                         help="As many as cores by default. Changes the speed, never the result.")  # fmt: skip
+_until_se_option = option("--until-se", section=_ENDING, metavar="SE", type=POSITIVE,
+                          help="When all means have a standard error below SE.")  # fmt: skip
 ending_options = combined(
     option("--draws", section=_ENDING, metavar="N", type=at_least(1), help="After N draws per chain."),
     option("--seconds", section=_ENDING, metavar="T", type=POSITIVE, help="After T seconds of CPU time per chain."),
-    option("--until-se", section=_ENDING, metavar="SE", type=POSITIVE,
-           help="When all means have a standard error below SE."),
+    _until_se_option,
+)
+total_options = combined(
+    option("--total-draws", section=_ENDING, metavar="N", type=at_least(1),
+           help="After N draws per chain, those before the stop included."),
+    renamed_option("--draws", "--total-draws"),
+    option("--total-seconds", section=_ENDING, metavar="T", type=POSITIVE,
+           help="After T seconds of CPU time per chain, those before the stop included."),
+    renamed_option("--seconds", "--total-seconds"),
+    _until_se_option,
 )  # fmt: skip
 run_argument = click.argument("run", type=click.Path(exists=True))
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False))

@@ -93,9 +93,8 @@ def finish(
     if not run.completed:
         context.exit(context.obj.exit_code)
     if not recorded:
-        raise click.ClickException(
-            "the time was over before the warm-up was: give more --seconds or a shorter --warmup"
-        )
+        longer = "--total-seconds" if context.info_name == "resume" else "--seconds or a shorter --warmup"
+        raise click.ClickException(f"the time was over before the warm-up was: give more {longer}")
 
 
 def _save(run: Run, out: str | None, force: bool, checkpoint: str | None) -> Exception | None:

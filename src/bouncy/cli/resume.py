@@ -9,7 +9,6 @@ import click
 from bouncy.cli._parameters import (
     POSITIVE,
     Command,
-    ending_options,
     force_option,
     json_option,
     option,
@@ -19,6 +18,7 @@ from bouncy.cli._parameters import (
     renamed_option,
     take_reading,
     threads_option,
+    total_options,
 )
 from bouncy.cli._runs import (
     check_out,
@@ -34,7 +34,7 @@ _EVERY = 30.0
 _EPILOG = """\b
 Examples:
   bouncy resume work
-  bouncy resume work --draws 20000 --out longer.npz
+  bouncy resume work --total-draws 20000 --out longer.npz
   bouncy resume work model.npz --json
 """
 
@@ -43,7 +43,7 @@ Examples:
 @click.argument("checkpoint", type=click.Path(exists=True, file_okay=False))
 @click.argument("model", type=click.Path(exists=True, dir_okay=False), required=False)
 @threads_option
-@ending_options
+@total_options
 @option("--checkpoint-every", metavar="SECONDS", section="Checkpoints", type=POSITIVE,
         help="Time from one checkpoint to the next; as before by default.")  # fmt: skip
 @renamed_option("--every", "--checkpoint-every")
@@ -66,8 +66,8 @@ def command(
     """Go on from the directory CHECKPOINT that `bouncy sample --checkpoint` made, to the same bytes as without a stop.
 
     The model is kept with the checkpoint; MODEL is only needed if `bouncy.sample` was called from Python. The result
-    goes where that of the first command would have gone, unless --out says otherwise. Where no --draws, --seconds or
-    --until-se is given, those of the first command hold.
+    goes where that of the first command would have gone, unless --out says otherwise. Where no --total-draws,
+    --total-seconds or --until-se is given, what the first command said holds.
     """
     import bouncy
 

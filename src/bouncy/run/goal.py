@@ -94,15 +94,15 @@ class Verdict:
     disagree: bool
 
 
-def check_goal(draws: Any, seconds: Any, until_se: Any, se_of: Any) -> Goal:
-    """Return the goal that arguments of `sample` stand for."""
+def check_goal(draws: Any, seconds: Any, until_se: Any, se_of: Any, prefix: str = "") -> Goal:
+    """Return the goal that arguments stand for, whose names in `bouncy.resume` have the prefix "total_"."""
     if not callable(se_of) and not isinstance(se_of, str):
         raise TypeError(f"se_of must be the name of an estimate or a function of states, got {se_of!r:.60}")
     if se_of != "mean" and until_se is None:
         raise ValueError("se_of says what has the standard errors of until_se=, which was not given")
     return Goal(
-        None if draws is None else check_count("draws", draws),
-        None if seconds is None else check_positive("seconds", seconds),
+        None if draws is None else check_count(f"{prefix}draws", draws),
+        None if seconds is None else check_positive(f"{prefix}seconds", seconds),
         None if until_se is None else check_positive("until_se", until_se),
         se_of,
     )
