@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import pi
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,19 +15,20 @@ from report import Figure, Task
 from timing import median
 
 import bouncy
-from bouncy.piecewise.samplers.bps import DEFAULT_REFRESHMENT
+from bouncy.piecewise.samplers.bps import DEFAULT_RATE
 
 Array = NDArray[np.float64]
 
 TITLE = "Refreshments of the bouncy particle, against the default"
 NOTE = (
-    f"The default is {DEFAULT_REFRESHMENT:g} per unit time. "
+    f"In units of the default, which is {DEFAULT_RATE:g} per unit time, or about {pi * DEFAULT_RATE:.2f} sqrt(d) per "
+    "sweep. "
     "Squared error x CPU time of E[x_i], averaged over variables, and of E[sum_i x_i^2]; below 1 is better. From 16 "
     "batches of a run; median over runs."
 )
 HEADER = "model | estimate | refreshment"
 
-RATES = (0.01, 0.03, DEFAULT_REFRESHMENT, 0.3, 1.0)
+TIMES = (0.1, 0.3, 1.0, 3.0, 10.0)
 _BATCHES = 16
 _WARMUP = 200
 
@@ -59,11 +61,11 @@ def tasks(quick: bool) -> list[Task]:
 def _measure(problem: Problem, quick: bool) -> list[Figure]:
     repeats, share = (3, 4) if quick else (8, 1)
     target, sweeps = problem.model(), problem.sweeps // share
-    _run(target, DEFAULT_REFRESHMENT, 2, 0)  # compiles
-    found: dict[float, list[Batches]] = {rate: [] for rate in RATES}
+    _run(target, 1.0, 2, 0)  # compiles
+    found: dict[float, list[Batches]] = {times: [] for times in TIMES}
     for seed in range(repeats):
-        for rate, several in found.items():
-            several.append(_run(target, rate, sweeps, seed))
+        for times, several in found.items():
+            several.append(_run(target, times, sweeps, seed))
     return [figure for estimate in READ for figure in _figures(problem, estimate, found)]
 
 
@@ -79,18 +81,20 @@ READ: dict[str, Callable[[Any], Array]] = {
 }
 
 
-def _run(target: Any, rate: float, sweeps: int, seed: int) -> Batches:
-    sampler = bouncy.piecewise.BPS(refreshment=rate)
+def _run(target: Any, times: float, sweeps: int, seed: int) -> Batches:
+    """Sample with a multiple of the default refreshments."""
+    default = DEFAULT_RATE * bouncy.piecewise.BPS().sweep_time(target.d)
+    sampler = bouncy.piecewise.BPS(refreshment=times * default)
     return path_batches(target, sampler, READ, sweeps, _BATCHES, seed=seed, warmup=_WARMUP)
 
 
 def _figures(problem: Problem, estimate: str, found: dict[float, list[Batches]]) -> list[Figure]:
-    costs = {rate: np.array([batches.cost(estimate) for batches in several]) for rate, several in found.items()}
+    costs = {times: np.array([batches.cost(estimate) for batches in several]) for times, several in found.items()}
     return [
         Figure(
-            f"{problem.label} | {estimate} | {rate:g}",
-            median(costs[rate] / costs[DEFAULT_REFRESHMENT]),
-            details={"model": problem.label, "estimate": estimate, "refreshment": rate},
+            f"{problem.label} | {estimate} | {times:g}",
+            median(costs[times] / costs[1.0]),
+            details={"model": problem.label, "estimate": estimate, "refreshment": times},
         )
-        for rate in RATES
+        for times in TIMES
     ]

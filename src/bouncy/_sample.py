@@ -71,7 +71,7 @@ def sample(
         For spins "bps-gaussian" (the default), "bps-exponential", "hmc", "hmc-exponential", "gibbs", "gibbs-random",
         "metropolis", "metropolis-random", or an object such as `bouncy.BPS("gaussian", refreshment=0.1)` or
         `bouncy.HMC(travel_time=2.5 * math.pi)`. For continuous targets "bps" (the default), "hmc", or an object such
-        as `bouncy.piecewise.BPS(refreshment=0.05)`.
+        as `bouncy.piecewise.BPS(refreshment=0.5)`.
     chains : int
         Independent chains; they run in threads.
     draws : int, optional

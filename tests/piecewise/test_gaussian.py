@@ -14,6 +14,7 @@ from scipy.stats import multivariate_normal
 
 import bouncy
 from bouncy.piecewise import BPS
+from bouncy.piecewise.flight import REFRESH_RATE
 from bouncy.piecewise.targets.gaussian import Gaussian, mean_root
 from bouncy.recorders.batches import Batches
 from bouncy.samplers.contract import NotErgodicWarning
@@ -192,3 +193,24 @@ def test_variance_of_the_sample_mean() -> None:
     assert means.shape == (n, 1)
     assert z_test(means**2 * T, 4.0 / sqrt(2.0 * pi), detect=0.6).passed
     assert z_test(means, 0.0, detect=0.05).passed
+
+
+@pytest.mark.parametrize(("d", "refreshment", "per_sweep"), [(3, None, 0.50), (100, None, 3.13), (3, 2.0, 2.0)])
+def test_refreshments_are_counted_per_sweep(d: int, refreshment: float | None, per_sweep: float) -> None:
+    """Would catch refreshments per unit time, as of no other sampler, and another default than 0.1 of these.
+
+    Their number in n sweeps is a Poisson variable; six deviations are passed with probability 2e-9.
+    """
+    sampler = BPS(refreshment=refreshment)
+    run = bouncy.sample(Gaussian(np.zeros(d), cov=1.0), sampler, chains=2, draws=4000, warmup=10, seed=base_seed())
+    expected = 2 * 4000 * per_sweep
+    assert abs(run.diagnostics["refreshments"] - expected) < 0.005 * expected + 6.0 * sqrt(expected)
+    rate = run._data.states[0]["motion.leg"][REFRESH_RATE]
+    assert rate == (0.1 if refreshment is None else refreshment / sampler.sweep_time(d))
+
+
+@pytest.mark.parametrize("refreshment", [-0.1, float("nan"), float("inf"), 1e9])
+def test_bad_refreshment_is_refused(refreshment: float) -> None:
+    """Would catch a particle that never reaches its next refreshment, or never leaves it."""
+    with pytest.raises(ValueError, match="refreshment"):
+        BPS(refreshment=refreshment)

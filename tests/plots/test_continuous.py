@@ -187,7 +187,7 @@ def test_trace_of_spins_points_to_that_of_flights():
 def test_plot_flight_shows_corners_walls_and_intervals():
     """Catches swapped coordinates, events under another's mark, walls that are missing or across the other axis."""
     box = bouncy.TruncatedGaussian([0.5, 0.0], cov=[[1.0, 0.8], [0.8, 1.0]], lower=[0.0, -np.inf], upper=[np.inf, 1.5])
-    path = trace_flight(box, events=200, refreshment=0.3, seed=1)
+    path = trace_flight(box, events=200, refreshment=1.2, seed=1)
     ax = plot_flight(box, path, 1, 0)
     lines = {line.get_label(): line for line in ax.lines}
     np.testing.assert_array_equal(lines["bps"].get_xydata(), path.y[:, [1, 0]])

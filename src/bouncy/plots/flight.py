@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._random import new_state
 from bouncy._validation import as_seed_sequence, check_count, check_nonnegative
+from bouncy.clocks.gaussian import GAUSSIAN
 from bouncy.piecewise import literal
 from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.literal import FlightPath, literal_flight
-from bouncy.piecewise.samplers.bps import DEFAULT_REFRESHMENT
+from bouncy.piecewise.samplers.bps import refreshment_rate
 from bouncy.plots.path import draw_path
 from bouncy.plots.style import GREY, LIGHT, axes_or_new
 from bouncy.plots.trajectory import Event
@@ -36,7 +37,7 @@ def trace_flight(
     target: PiecewiseTarget,
     *,
     events: int,
-    refreshment: float = DEFAULT_REFRESHMENT,
+    refreshment: float | None = None,
     seed: int | np.random.SeedSequence | None = None,
     initial: ArrayLike | None = None,
 ) -> FlightPath:
@@ -49,8 +50,8 @@ def trace_flight(
     target : PiecewiseTarget
     events : int
         Bounces, walls met and refreshments.
-    refreshment : float
-        Rate at which the velocity is drawn anew, as of `bouncy.piecewise.BPS`.
+    refreshment : float, optional
+        Expected number of times per sweep at which the velocity is drawn anew, as of `bouncy.piecewise.BPS`.
     seed : int or SeedSequence, optional
     initial : array_like, shape (d,), optional
         Values x to start from; otherwise those of `target.start`.
@@ -62,6 +63,7 @@ def trace_flight(
     >>> path.y.shape
     (11, 2)
     """
+    per_sweep = None if refreshment is None else check_nonnegative("refreshment", refreshment)
     start_seed, path_seed, toll_seed = as_seed_sequence(seed).spawn(3)
     generator = np.random.default_rng(start_seed)
     if initial is None:
@@ -74,7 +76,7 @@ def trace_flight(
         y,
         v / np.sqrt(v @ v),
         scale=target.scale,
-        refreshment_rate=check_nonnegative("refreshment", refreshment),
+        refreshment_rate=refreshment_rate(per_sweep, GAUSSIAN.sweep_time(target.d)),
         path_state=new_state(path_seed),
         toll_state=new_state(toll_seed),
         events=check_count("events", events),

@@ -42,7 +42,7 @@ def as_sampler(target: Any, asked: str | Sampler | None = None) -> Any:
         raise TypeError(f"sampler must be a name or a sampler such as bouncy.BPS('gaussian'), got {asked!r}")
     raise TypeError(
         f"{kind} is continuous: sampler must be one of {listed}, or a sampler such as "
-        f"bouncy.piecewise.BPS(refreshment=0.1), got {asked!r}"
+        f"bouncy.piecewise.BPS(refreshment=0.5), got {asked!r}"
     )
 
 

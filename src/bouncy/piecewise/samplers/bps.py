@@ -18,8 +18,10 @@ from bouncy.tolls.budget import new_budget
 
 Array = NDArray[np.float64]
 
-# Means would do with less; |x|^2 takes d refreshments to be forgotten, which at this rate are 3 sqrt(d) sweeps.
-DEFAULT_REFRESHMENT = 0.1
+# Refreshments per unit time. Means would do with fewer; |x|^2 takes d of them to be forgotten, which at this rate are
+# 3 sqrt(d) sweeps.
+DEFAULT_RATE = 0.1
+# Each costs a product with the matrix: with more, a sweep would never end.
 _MOST_REFRESHMENTS = 1000.0
 
 
@@ -32,11 +34,11 @@ class BPS(PathSampler):
 
     Parameters
     ----------
-    refreshment : float
-        Expected number of times per unit time, in which the particle moves by one natural length of the target, at
-        which the velocity is drawn anew. Fewer let the particle fly further, which is good for means; more make |x|^2
-        mix faster. Zero is the sampler of the paper; on a Gaussian it then stays in a plane, and a `NotErgodicWarning`
-        is given.
+    refreshment : float, optional
+        Expected number of times per sweep at which the velocity is drawn anew. By default once in the time in which the
+        particle moves by ten natural lengths of the target, which is about 0.31 sqrt(d) per sweep: 1 at d = 10, 3.1 at
+        d = 100. Fewer let the particle fly further, which is good for means; more make |x|^2 mix faster. Zero is the
+        sampler of the paper; on a Gaussian it then stays in a plane, and a `NotErgodicWarning` is given.
 
     References
     ----------
@@ -49,14 +51,16 @@ class BPS(PathSampler):
     'bps'
     """
 
-    refreshment: float = DEFAULT_REFRESHMENT
+    refreshment: float | None = None
 
     def __post_init__(self) -> None:
+        if self.refreshment is None:
+            return
         object.__setattr__(self, "refreshment", check_nonnegative("refreshment", self.refreshment))
         if self.refreshment > _MOST_REFRESHMENTS:
             raise ValueError(
-                f"refreshment is {self.refreshment:g} per unit time; expected at most {_MOST_REFRESHMENTS:g}: nothing "
-                f"would happen between them (the default is {DEFAULT_REFRESHMENT:g})"
+                f"refreshment is {self.refreshment:g} per sweep; expected at most {_MOST_REFRESHMENTS:g}: nothing "
+                "would happen between them (the default is about 0.31 sqrt(d))"
             )
         if self.refreshment == 0.0:
             warnings.warn(
@@ -79,7 +83,13 @@ class BPS(PathSampler):
         v = np.random.default_rng(velocity_seed).standard_normal(target.d)
         v /= np.sqrt(v @ v)
         toll = new_budget(new_state(toll_seed))
-        return new_flight(y / target.scale, v, row, self.refreshment, new_state(path_seed), toll)
+        rate = refreshment_rate(self.refreshment, self.sweep_time(target.d))
+        return new_flight(y / target.scale, v, row, rate, new_state(path_seed), toll)
+
+
+def refreshment_rate(per_sweep: float | None, sweep_time: float) -> float:
+    """Return the refreshments per unit time, given those per sweep, or None for the default."""
+    return DEFAULT_RATE if per_sweep is None else per_sweep / sweep_time
 
 
 NAMED = (Named(BPS(), "the default: samples every continuous and mixed target", "#332288"),)
