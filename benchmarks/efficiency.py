@@ -96,9 +96,10 @@ def _on_model(
 
 def ours(name: str, target: bouncy.MRF, problem: Problem, seed: int) -> Outcome:
     """Sample as a user would."""
-    thin = max(1, round(_THIN / as_sampler(target, name).stride))  # of HMC, a draw is a whole trajectory
+    stride = as_sampler(target, name).stride  # of HMC, a draw is a whole trajectory
+    thin, warmup = max(1, round(_THIN / stride)), -(-_WARMUP // stride)
     run = bouncy.sample(
-        target, name, chains=1, draws=problem.sweeps // _THIN, thin=thin, warmup=_WARMUP, seed=seed,
+        target, name, chains=1, draws=problem.sweeps // _THIN, thin=thin, warmup=warmup, seed=seed,
         keep="means", pairs="all" if problem.pairs else "none", threads=1, progress=False,
     )  # fmt: skip
     if problem.pairs:

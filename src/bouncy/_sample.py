@@ -91,12 +91,12 @@ def sample(
         "path_mean", or a function that takes states, (n, d), and returns numbers, (n,) or (n, k). `run.expect` returns
         the mean of a function.
     warmup : int, optional
-        Sweeps before anything is recorded; by default 200, or a quarter of the sweeps that follow, whichever is more,
-        and for continuous targets no fewer than 10 sqrt(d). With `seconds` it takes a fifth of them at most; with
-        `until_se` a run that turns out to have to become much longer than its warm-up begins to record anew. A sweep is
-        the time in which d attempted flips are expected, and less in short trajectories of HMC, of which the default
-        takes as many more; a trajectory is always finished. For continuous targets it is the time in which a particle
-        on N(0, I) would cross d medians, or one trajectory of HMC.
+        Sweeps, for HMC trajectories, before anything is recorded; by default 200 sweeps, or a quarter of what follows,
+        whichever is more, and for continuous targets no fewer than 10 sqrt(d). With `seconds` it takes a fifth of them
+        at most; with `until_se` a run that turns out to have to become much longer than its warm-up begins to record
+        anew. A sweep is the time in which d attempted flips are expected; the default of HMC is as many trajectories as
+        take that long. For continuous targets it is the time in which a particle on N(0, I) would cross d medians, or
+        one trajectory of HMC.
     thin : int
         Sweeps, for HMC trajectories, from one draw to the next. Means use every sweep, and the whole path between them,
         in any case.
@@ -178,12 +178,11 @@ def sample(
     resources = _resources(threads, executor, progress)
     every = check_positive("checkpoint_every", checkpoint_every)
     if warmup is None:
-        warmup = setup.sampler.warmup_sweeps(target, 0 if until_se is not None else (goal.draws or 0) * thin)
-    stride = setup.sampler.stride
-    warmup = -(-check_count("warmup", warmup, 0) // stride) * stride
+        warmup = setup.sampler.default_warmup(target, 0 if until_se is not None else (goal.draws or 0) * thin)
+    warmup_sweeps = check_count("warmup", warmup, 0) * setup.sampler.stride
     workers = setup.new_workers(root.spawn(chains), _starts(target, initial, chains))
     kept = None if checkpoint is None else Checkpoint.new(checkpoint, every)
-    run = Driver(setup, workers, warmup, goal, resources, kept).run()
+    run = Driver(setup, workers, warmup_sweeps, goal, resources, kept).run()
     warn_about(run)
     return run  # type: ignore[return-value]
 

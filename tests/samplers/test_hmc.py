@@ -174,7 +174,9 @@ def test_draws_lie_at_the_ends_of_trajectories(travel_time, sweeps):
     sampler = bouncy.HMC(travel_time=travel_time * math.pi)
     assert sampler.stride == sweeps
     run = bouncy.sample(model(4), sampler, chains=2, draws=50, thin=3, warmup=10, seed=SEED)
-    assert run.warmup % sweeps == 0
+    assert run.warmup == 10
+    assert run._data.begun == 10 * sweeps
+    assert ", 3 trajectories apart, after 10 trajectories of warm-up; " in str(run.summary())
     assert run.sweeps_per_draw == 3 * sweeps
     assert abs(run.diagnostics["refreshments"] - 2 * 3 * 50) <= 2
     hits = 2 * 3 * 50 * travel_time * 4

@@ -71,7 +71,8 @@ def test_samplers_of_other_targets_are_refused(target, asked, error, message):
     [
         (bouncy.Gibbs(), 5, 0, 200),
         (bouncy.Gibbs(), 5, 4000, 1000),
-        (bouncy.HMC(), 5, 1000, 1000 * bouncy.HMC().stride // 4),
+        (bouncy.HMC(), 5, 1000, 250),
+        (bouncy.HMC(), 5, 0, 31),  # trajectories of 6.5 turns, of 7 sweeps each
         (bouncy.HMC(travel_time=0.25 * np.pi), 5, 0, 800),
         (bouncy.piecewise.BPS(), 4, 0, 200),
         (bouncy.piecewise.BPS(), 900, 0, 300),
@@ -82,7 +83,7 @@ def test_default_warmup(sampler, d, draws, expected):
     """Catches a warm-up that is shorter than 200 d attempts, 10 sqrt(d) sweeps or a quarter of the draws."""
     target = bouncy.MRF(np.zeros((d, d))) if isinstance(sampler, SpinSampler) else NORMAL
     target = target if target.d == d else bouncy.Gaussian(np.zeros(d), cov=np.eye(d))
-    assert sampler.warmup_sweeps(target, draws) == expected
+    assert sampler.default_warmup(target, draws) == expected
 
 
 @pytest.mark.parametrize(("kind", "page"), [(SpinSampler, "README.md"), (PathSampler, "docs/continuous.md")])

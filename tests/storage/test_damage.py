@@ -205,7 +205,7 @@ def _fresh(source, folder):
 
 # Entries that are told and not used, or say what is so already.
 _NOT_USED = {"generation", "stopped_by", "seed", "recordings", "warmup_seconds", "cpu_seconds", "sweep_time", "rates"}
-_NOT_USED |= {"chooses_warmup", "warmup", "goal", "thin"}
+_NOT_USED |= {"chooses_warmup", "warmup_sweeps", "goal", "thin"}
 
 
 def test_entries_of_the_header_with_wrong_values_are_refused(kept, tmp_path):

@@ -135,7 +135,7 @@ class Data:
         Why it did, or "nothing" if it is still going on.
     chains : tuple of int
         Indices of its chains; those whose target failed are missing.
-    stage, warmup, recordings : int
+    stage, warmup_sweeps, recordings : int
         How far it is: 0 and 1 in the halves of the warm-up, `RECORDING` afterwards; sweeps of warm-up; recordings that
         were begun so far.
     sweeps, begun : int
@@ -165,7 +165,7 @@ class Data:
     stopped_by: str
     chains: tuple[int, ...]
     stage: int
-    warmup: int
+    warmup_sweeps: int
     recordings: int
     sweeps: int
     begun: int

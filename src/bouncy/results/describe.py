@@ -128,4 +128,5 @@ def short_label(label: Hashable) -> str:
 
 def counted(n: int, nouns: str) -> str:
     """Return a number with its noun, given in the plural."""
-    return f"{n:,} {nouns if n != 1 else nouns.removesuffix('s')}"
+    noun = f"{nouns.removesuffix('ies')}y" if nouns.endswith("ies") else nouns.removesuffix("s")
+    return f"{n:,} {nouns if n != 1 else noun}"

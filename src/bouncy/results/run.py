@@ -50,7 +50,7 @@ class Run(ABC):
     target, sampler
         What was sampled, and how.
     thin : int
-        Draws of the sampler from one kept draw to the next.
+        Sweeps from one draw to the next; for HMC trajectories.
     stopped_by : str
         Why it ended: "draws", "seconds", "until_se", "disagreement" (chains disagree, so that no standard error can be
         trusted to be below a bound) or "interrupt".
@@ -159,8 +159,9 @@ class Run(ABC):
 
     @property
     def warmup(self) -> int:
-        """Sweeps of each chain before anything was recorded."""
-        return self._data.warmup
+        """Sweeps of each chain before anything was recorded; for HMC trajectories, as `thin` and draws."""
+        stride: int = self.sampler.stride
+        return self._data.warmup_sweeps // stride
 
     @cached_property
     def draws(self) -> NDArray[Any]:

@@ -179,9 +179,10 @@ def head_lines(run: Run, what: str, events: int) -> list[str]:
     seconds = run.diagnostics["sampling_seconds"]
     rate = events / seconds if seconds > 0 else 0.0
     size = f"{counted(run.chains, 'chains')} x {counted(run.draws_per_chain, 'draws')}"
+    unit = run.sampler.unit
     return [
         f"{run.sampler.name} on {run.target!r}",
-        f"{size}, {counted(run.sweeps_per_draw, 'sweeps')} apart, after {counted(run.warmup, 'sweeps')} of warm-up; "
+        f"{size}, {counted(run.thin, unit)} apart, after {counted(run.warmup, unit)} of warm-up; "
         f"{seconds:.2f} s CPU, {rate / 1e6:.1f} million {what} per second",
     ]
 

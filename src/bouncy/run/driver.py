@@ -65,7 +65,7 @@ class Driver:
         What was asked.
     workers : list of Worker
         Workers that are level.
-    warmup : int
+    warmup_sweeps : int
         Sweeps before anything is recorded.
     goal : Goal
         Where the run is to stop.
@@ -79,12 +79,12 @@ class Driver:
         self,
         setup: Setup,
         workers: list[Worker],
-        warmup: int,
+        warmup_sweeps: int,
         goal: Goal,
         resources: Resources,
         checkpoint: Checkpoint | None = None,
     ) -> None:
-        self.setup, self.workers, self.warmup, self.goal = setup, workers, warmup, goal
+        self.setup, self.workers, self.warmup_sweeps, self.goal = setup, workers, warmup_sweeps, goal
         self.checkpoint = checkpoint
         self.level = workers[0].sweeps
         self.stage, self.recordings, self.warmup_seconds = 0, 0, 0.0
@@ -103,7 +103,7 @@ class Driver:
     def continuing(cls, run: Run, goal: Goal, resources: Resources, checkpoint: Checkpoint | None) -> Driver:
         """Return a driver that goes on with a run, which stays as it is."""
         data = run._data
-        driver = cls(data.setup, restored_workers(data), data.warmup, goal, resources, checkpoint)
+        driver = cls(data.setup, restored_workers(data), data.warmup_sweeps, goal, resources, checkpoint)
         driver.stage, driver.recordings = data.stage, data.recordings
         driver.warmup_seconds, driver.records = data.warmup_seconds, data.records.shared()
         return driver
@@ -144,8 +144,8 @@ class Driver:
     def _next_decision(self) -> int:
         """Return the sweep at which something has to be decided next."""
         if self.stage < RECORDING:
-            half = self.warmup // 2 // self._stride * self._stride
-            return half if self.stage == 0 else self.warmup
+            half = self.warmup_sweeps // 2 // self._stride * self._stride
+            return half if self.stage == 0 else self.warmup_sweeps
         draws = [self.goal.draws] if self.goal.draws is not None else []
         draws += [self.goal.next_look] if self.goal.until_se is not None else []
         return self._begun + min(draws) * self.setup.per_draw if draws else _NEVER
@@ -199,7 +199,7 @@ class Driver:
         self._verdict = verdict = look(self.result("nothing", []), self.goal)
         self._looked_at = drawn = self._drawn
         reason = self.goal.judge(verdict, drawn, self.level)
-        long = self.level - self._begun >= _LONG_ENOUGH * self.warmup
+        long = self.level - self._begun >= _LONG_ENOUGH * self.warmup_sweeps
         spare = self.goal.seconds is None or self._seconds < self.goal.seconds / WORTH_A_RESTART
         if reason is None and self.setup.chooses_warmup and long and spare and verdict.needed > WORTH_A_RESTART:
             self._record(0)
@@ -218,7 +218,7 @@ class Driver:
     def _record(self, expected: int) -> None:
         """Begin a recording: everything before it is warm-up."""
         type(self.workers[0]).record_anew(self.workers)
-        self.warmup = self.level
+        self.warmup_sweeps = self.level
         self.warmup_seconds = sum(worker.cpu_seconds for worker in self.workers)
         self.recordings += 1
         templates = self.workers[0].empty_rows(self.setup.keep)
@@ -317,7 +317,7 @@ class Driver:
             stopped_by=stopped_by,
             chains=tuple(worker.first + k for worker in workers for k in range(worker.chains)),
             stage=self.stage,
-            warmup=self.warmup,
+            warmup_sweeps=self.warmup_sweeps,
             recordings=self.recordings,
             sweeps=self.level,
             begun=self._begun,
@@ -365,7 +365,7 @@ class Driver:
     def _share(self) -> float | None:
         """Return the largest share of any of the goals that is reached; None where it is not known."""
         if self.stage < RECORDING:
-            shares = [self.level / max(self.warmup, 1)]
+            shares = [self.level / max(self.warmup_sweeps, 1)]
         else:
             recorded = self.level - self._begun
             shares = [] if self.goal.draws is None else [recorded / (self.goal.draws * self.setup.per_draw)]

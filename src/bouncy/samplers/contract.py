@@ -49,6 +49,11 @@ class Sampler(ABC):
         """Sweeps from one draw to the next, unless a run is thinned further."""
         return 1
 
+    @property
+    def unit(self) -> str:
+        """What lies between two draws, which `thin` and `warmup` count, in the plural: sweeps, or trajectories."""
+        return "sweeps"
+
     @abstractmethod
     def accepts(self, target: Samplable[Any]) -> bool:
         """Return whether this sampler can sample a target."""
@@ -58,8 +63,8 @@ class Sampler(ABC):
         """Return the length of a sweep in units of the sampler's time."""
 
     @abstractmethod
-    def warmup_sweeps(self, target: Samplable[Any], draws: int) -> int:
-        """Return the default length of the warm-up before a number of draws."""
+    def default_warmup(self, target: Samplable[Any], draws: int) -> int:
+        """Return the default length of the warm-up before a number of draws, in the same unit as these."""
 
     @abstractmethod
     def workers(
@@ -105,10 +110,11 @@ class SpinSampler(Sampler):
         """Return the time between two recordings of the conditional means, about d hits."""
         return self.clock.sweep_time(d)
 
-    def warmup_sweeps(self, target: Samplable[Any], draws: int) -> int:
-        """Return as many sweeps as have 200 d expected attempts, or a quarter of those that follow if that is more."""
+    def default_warmup(self, target: Samplable[Any], draws: int) -> int:
+        """Return what has 200 d expected attempts, or a quarter of the draws that follow if that is more."""
         share = self.sweep_time(target.d) / self.clock.sweep_time(target.d)
-        return max(round(_WARMUP / share), draws * self.stride // 4)
+        sweeps = max(round(_WARMUP / share), draws * self.stride // 4)
+        return -(-sweeps // self.stride)
 
 
 class PathSampler(Sampler):
@@ -143,12 +149,12 @@ class PathSampler(Sampler):
         """Return the time in which a particle on N(0, I) is expected to cross d medians, about pi sqrt(d)."""
         return GAUSSIAN.sweep_time(d)
 
-    def warmup_sweeps(self, target: Samplable[Any], draws: int) -> int:
-        """Return 200 or 10 sqrt(d) sweeps, or a quarter of those that follow, whichever is most.
+    def default_warmup(self, target: Samplable[Any], draws: int) -> int:
+        """Return 200, 10 sqrt(d), or a quarter of the draws that follow, whichever is most.
 
         What only refreshments change is forgotten after d of them, by default 3 sqrt(d) sweeps of "bps".
         """
-        return max(_WARMUP, round(_WARMUP_PER_ROOT * sqrt(target.d)), draws * self.stride // 4)
+        return max(_WARMUP, round(_WARMUP_PER_ROOT * sqrt(target.d)), draws // 4)
 
 
 class Named(NamedTuple):

@@ -93,6 +93,10 @@ class HMC(SpinSampler):
         return max(1, ceil(self.travel_time / self.clock.sweep_time(1) - 1e-9))
 
     @property
+    def unit(self) -> str:
+        return "trajectories"
+
+    @property
     def refreshment(self) -> float:
         """Refreshments per sweep."""
         return 1.0 / self.stride

@@ -17,7 +17,7 @@ from bouncy.storage.stored_target import StoredTarget
 
 FORMAT, VERSION = "bouncy run", 2
 # Entries that are whole numbers, and those that are times.
-COUNTS = ("stage", "warmup", "recordings", "sweeps", "begun")
+COUNTS = ("stage", "warmup_sweeps", "recordings", "sweeps", "begun")
 NUMBERS = ("cpu_seconds", "warmup_seconds", "sweep_time")
 # Entry `se_of` of a goal that is a function, which no file holds.
 FUNCTION = "a function of states"

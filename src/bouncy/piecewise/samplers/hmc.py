@@ -86,6 +86,10 @@ class HMC(PathSampler):
     def name(self) -> str:
         return "hmc"
 
+    @property
+    def unit(self) -> str:
+        return "trajectories"
+
     def accepts(self, target: Samplable[Any]) -> bool:
         return isinstance(target, Normal)
 
