@@ -29,7 +29,7 @@ def main() -> None:
     target = bouncy.VariableSelection(X, y, inclusion="beta-binomial", expected_size=5, labels=names)
     run = bouncy.sample(target, "bps-gaussian", draws=5000, thin=10, seed=1)
     print(f"{target!r}: planted {', '.join(f'{name} ({effect:+.1f})' for name, effect in EFFECTS.items())}\n")
-    print(bouncy.InclusionTable(run))
+    print(run.inclusion_table())
 
     best = run.draws.reshape(-1, target.d)[run.log_prob.argmax()]
     coefficients = target.coefficients(best)

@@ -15,6 +15,8 @@ from typing import Any
 
 # Folders of parts whose classes are public.
 _PARTS = ("bouncy.targets", "bouncy.piecewise.targets", "bouncy.samplers")
+# Names of earlier versions, and what stands in their place.
+_REPLACED = {"InclusionTable": "run.inclusion_table()"}
 # Modules that need another package, and so are not in `dir`: help() imports all that is.
 _EXTRAS = ("dimod", "pymc")
 
@@ -49,7 +51,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"bouncy.{name}")
     if module is not None:
         return getattr(importlib.import_module(module), name)
-    raise AttributeError(f"module 'bouncy' has no attribute {name!r}")
+    instead = f"; use {_REPLACED[name]}" if name in _REPLACED else ""
+    raise AttributeError(f"module 'bouncy' has no attribute {name!r}{instead}")
 
 
 def __dir__() -> list[str]:

@@ -19,7 +19,6 @@ from bouncy.piecewise.targets.gaussian import Gaussian as Gaussian
 from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian as MixedBinaryGaussian
 from bouncy.piecewise.targets.spike_slab import SpikeSlab as SpikeSlab
 from bouncy.piecewise.targets.truncated_gaussian import TruncatedGaussian as TruncatedGaussian
-from bouncy.results.inclusion import InclusionTable as InclusionTable
 from bouncy.results.paths import PathRun as PathRun
 from bouncy.results.run import Run as Run
 from bouncy.results.spins import SpinRun as SpinRun

@@ -27,10 +27,13 @@ class Samplable(Generic[RunType]):
         Names of the sites, in their order; 0, 1, ..., d - 1 by default.
     kind : {"spins", "paths"}
         Whether it is binary, or continuous or mixed: which kind of run sampling it gives.
+    selects_variables : bool
+        Whether a spin +1 stands for a variable that is in a model, as of `bouncy.VariableSelection`.
     """
 
     d: int
     kind: ClassVar[Literal["spins", "paths"]]
+    selects_variables: bool = False
     _labels: tuple[Hashable, ...] | None = None
 
     @property

@@ -237,6 +237,7 @@ def test_entries_of_the_header_with_wrong_values_are_refused(kept, tmp_path):
         ("target", "d", [0, 7, 2**62, None]),
         ("target", "shape", [[2, 2], "x", [0]]),
         ("target", "kind", ["paths", None, []]),
+        ("target", "selects_variables", [None, 0, "x"]),
         ("origin", "versions", [None, []]),
     ],
 )

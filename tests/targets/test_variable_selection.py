@@ -13,7 +13,6 @@ from scipy.special import betaln, gammaln
 from scipy.stats import multivariate_normal
 
 import bouncy
-from bouncy.results.inclusion import InclusionTable
 from bouncy.targets import _factored, variable_selection
 from bouncy.targets.contract import conditional_means, flip_cost, init, log_prob, on_flip
 from bouncy.targets.variable_selection import VariableSelection
@@ -406,7 +405,7 @@ def test_sampled_inclusion_is_that_of_enumeration():
     target = VariableSelection(X, y, expected_size=3, labels=[f"x{j}" for j in range(P)])
     run = bouncy.sample(target, "bps-gaussian", chains=4, draws=4000, seed=SEED, pairs="none", progress=False)
     probability = (1 + bouncy.exact(target).mean) / 2
-    table = {row.variable: row for row in InclusionTable(run)}
+    table = {row.variable: row for row in run.inclusion_table()}
     estimates = np.array([table[f"x{j}"].probability for j in range(P)])
     errors = np.array([table[f"x{j}"].standard_error for j in range(P)])
     batches = run.diagnostics["batches"]
@@ -421,7 +420,7 @@ def test_a_thousand_variables_with_two_hundred_observations():
     y = X[:, planted] @ np.array([1.0, -1.0, 0.8, 0.8, -0.8, 0.7, -0.7, 0.7]) + rng.standard_normal(n)
     target = VariableSelection(X, y, expected_size=10)
     runs = [bouncy.sample(target, "bps-gaussian", chains=2, draws=1000, seed=SEED + k, progress=False) for k in (0, 1)]
-    tables = [InclusionTable(run) for run in runs]
+    tables = [run.inclusion_table() for run in runs]
     for run, table in zip(runs, tables, strict=True):
         assert {row.variable for row in list(table)[: planted.size]} == set(planted)
         assert table[planted.size - 1].probability > 0.9

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy.results.paths import PathRun
-
-if TYPE_CHECKING:
-    from bouncy.results.run import Run
+Array = NDArray[np.float64]
 
 # Rows that are printed of a long table.
 _SHOWN = 20
@@ -27,38 +24,25 @@ class Inclusion(NamedTuple):
 
 
 class InclusionTable:
-    """Posterior inclusion probabilities of a run on a `VariableSelection` or a `SpikeSlab`, the most probable first.
-
-    On a `VariableSelection` the probability of variable j is (1 + E[s_j])/2, with E[s_j] the average of the conditional
-    means E[s_j | rest] (Rao-Blackwellised), so that small probabilities are estimated from all sweeps and not from the
-    few visits alone. On a `SpikeSlab` it is the share of time in which the coefficient was not zero.
+    """Posterior inclusion probabilities, the most probable variable first; see `Run.inclusion_table`.
 
     Parameters
     ----------
-    run : Run
-        What `bouncy.sample` returned; its warnings are printed below the table.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import bouncy
-    >>> X = np.random.default_rng(0).standard_normal((50, 3))
-    >>> target = bouncy.VariableSelection(X, X[:, 1] + 0.1 * X[:, 0] ** 2, labels=["a", "b", "c"])
-    >>> table = bouncy.InclusionTable(bouncy.sample(target, draws=500, seed=0))
-    >>> table[0].variable, round(table[0].probability, 3)
-    ('b', 1.0)
+    labels : sequence
+        Names of the d variables.
+    probability, standard_error : ndarray, shape (d,)
+    warnings : sequence of str
+        Sentences that are printed below the table.
     """
 
-    def __init__(self, run: Run) -> None:
-        if not hasattr(run, "mean_se"):
-            raise TypeError(f"InclusionTable takes a run, as in InclusionTable(bouncy.sample(target)), got {run!r:.60}")
+    def __init__(
+        self, labels: Sequence[Hashable], probability: Array, standard_error: Array, warnings: Sequence[str] = ()
+    ) -> None:
         # A variable that is always in the model, or never, is an answer and no reason to worry.
         said = ("never moved", "same value in every draw")
-        self._warnings = [text for text in run.diagnostics["warnings"] if not any(part in text for part in said)]
-        probability, error = _probabilities(run)
+        self._warnings = [text for text in warnings if not any(part in text for part in said)]
         order = np.argsort(-probability, kind="stable")
-        labels = run.target.labels
-        self._rows = [Inclusion(labels[j], float(probability[j]), float(error[j])) for j in order]
+        self._rows = [Inclusion(labels[j], float(probability[j]), float(standard_error[j])) for j in order]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -88,13 +72,6 @@ class InclusionTable:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-def _probabilities(run: Run) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the probability of each variable to be in the model, and its standard error."""
-    if isinstance(run, PathRun):
-        return run.inclusion, run.inclusion_se
-    return (1.0 + run.mean) / 2.0, run.mean_se / 2.0
 
 
 def _error(row: Inclusion) -> str:

@@ -109,9 +109,16 @@ class PathRun(Run):
     def inclusion_se(self) -> Array:
         return self._error(self._excluded())
 
+    def _inclusion(self) -> tuple[Array, Array] | None:
+        return (self.inclusion, self.inclusion_se) if self._zeros().size else None
+
+    def _zeros(self) -> NDArray[np.intp]:
+        """Return the cells that stand for zero."""
+        return np.flatnonzero((self._cells("slope") == 0.0) & (self._cells("shift") == 0.0))
+
     def _excluded(self) -> Quantity:
         """Return the time that each variable spends at zero."""
-        zero = np.flatnonzero((self._cells("slope") == 0.0) & (self._cells("shift") == 0.0))
+        zero = self._zeros()
         if zero.size == 0:
             raise AttributeError(f"no variable of {self.target!r} has a probability of being zero; see `probability`")
         site = np.searchsorted(self._cells("first"), zero, side="right") - 1

@@ -17,6 +17,7 @@ from bouncy.results.batches import student_quantile
 from bouncy.results.data import Data
 from bouncy.results.diagnostics import BATCH_TIMES, ENOUGH_BATCHES
 from bouncy.results.ess import effective_sample_size, rank_normalise
+from bouncy.results.inclusion import InclusionTable
 from bouncy.results.moments import Sums
 from bouncy.workers.within import PARAMETER
 
@@ -90,6 +91,10 @@ class Run(ABC):
     @abstractmethod
     def _diagnose(self) -> dict[str, Any]:
         """Return the diagnostics."""
+
+    @abstractmethod
+    def _inclusion(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Return the probability of each variable to be in the model and its standard error; None if it has none."""
 
     @abstractmethod
     def _summary(self) -> Summary:
@@ -294,6 +299,40 @@ class Run(ABC):
     def summary(self) -> Summary:
         """Return means, error bars and diagnostics as a table: `print` it, or use its `to_frame` or `to_dict`."""
         return self._summary()
+
+    def inclusion_table(self) -> InclusionTable:
+        """Return the posterior inclusion probabilities as a table, the most probable variable first.
+
+        `print` it, iterate over its rows (variable, probability, standard_error), or use its `to_frame`. Warnings about
+        the run are printed below it.
+
+        On a `VariableSelection`, also a clamped or tempered one, the probability of variable j is (1 + E[s_j])/2, with
+        E[s_j] the average of the conditional means E[s_j | rest] (Rao-Blackwellised), so that small probabilities are
+        estimated from all sweeps and not from the few visits alone. On a `SpikeSlab`, and on every target where zero
+        has a probability of its own, it is the share of time in which the coefficient was not zero.
+
+        Raises
+        ------
+        TypeError
+            On other targets, whose variables are neither in a model nor out of it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import bouncy
+        >>> X = np.random.default_rng(0).standard_normal((50, 3))
+        >>> target = bouncy.VariableSelection(X, X[:, 1] + 0.1 * X[:, 0] ** 2, labels=["a", "b", "c"])
+        >>> table = bouncy.sample(target, draws=500, seed=0).inclusion_table()
+        >>> table[0].variable, round(table[0].probability, 3)
+        ('b', 1.0)
+        """
+        found = self._inclusion()
+        if found is None:
+            raise TypeError(
+                f"inclusion_table is for runs on targets whose variables are in a model or not, VariableSelection and "
+                f"SpikeSlab; this run is on {self.target!r:.80}"
+            )
+        return InclusionTable(self.target.labels, *found, self.diagnostics["warnings"])
 
     def to_arviz(self) -> xarray.DataTree:
         """Return the draws as a tree of labelled arrays in the layout of ArviZ; needs the extra `arviz`."""

@@ -196,6 +196,9 @@ class SpinRun(Run):
         report["warnings"] += [] if modes is None else modes.remarks()
         return report
 
+    def _inclusion(self) -> tuple[Array, Array] | None:
+        return ((1.0 + self.mean) / 2.0, self.mean_se / 2.0) if self.target.selects_variables else None
+
     def _summary(self) -> Summary:
         return spin_summary(self)
 

@@ -118,8 +118,11 @@ class Header:
             shape = tuple(whole("a side of its lattice", side) for side in shape)
             if math.prod(shape) != d:
                 raise ValueError(f"the shape of its lattice is {shape}; expected {d} sites")
-        names = unpacked_labels(labels, d)
-        return StoredTarget(known["kind"], d, names, str(known["text"]), shape, str(known["fingerprint"]))
+        selects = known["selects_variables"]
+        if type(selects) is not bool:
+            raise ValueError(f"selects_variables of its target is {selects!r:.60}")
+        names, text, fingerprint = unpacked_labels(labels, d), str(known["text"]), str(known["fingerprint"])
+        return StoredTarget(known["kind"], d, names, text, shape, fingerprint, selects)
 
     def _seed(self) -> Any:
         described = self._entries["seed"]

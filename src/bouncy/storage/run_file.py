@@ -146,7 +146,8 @@ def _described_target(target: Any) -> dict[str, Any]:
     whole = isinstance(shape, tuple) and all(type(side) is int and side > 0 for side in shape)
     sides = list(shape) if whole and math.prod(shape) == target.d else None
     text = f"{target!r:.{_TEXT}}"
-    return {"kind": target.kind, "d": target.d, "text": text, "shape": sides, "fingerprint": target.fingerprint}
+    known = {name: getattr(target, name) for name in ("kind", "d", "fingerprint", "selects_variables")}
+    return {**known, "text": text, "shape": sides}
 
 
 def _packed_labels(target: Any) -> bytes:

@@ -14,7 +14,7 @@ class StoredTarget(Samplable[Any]):
 
     Attributes
     ----------
-    d, labels, kind
+    d, labels, kind, selects_variables
         As of the target.
     shape : tuple of int or None
         Sides of the lattice, if it was one.
@@ -24,9 +24,11 @@ class StoredTarget(Samplable[Any]):
 
     fingerprint: str = ""
 
-    def __init__(self, kind: Any, d: int, labels: Any, text: str, shape: Any, fingerprint: str) -> None:
+    def __init__(
+        self, kind: Any, d: int, labels: Any, text: str, shape: Any, fingerprint: str, selects_variables: bool
+    ) -> None:
         self.kind, self.d, self._labels, self._text = kind, d, labels, text  # type: ignore[misc]
-        self.shape, self.fingerprint = shape, fingerprint
+        self.shape, self.fingerprint, self.selects_variables = shape, fingerprint, selects_variables
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(

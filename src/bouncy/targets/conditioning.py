@@ -32,6 +32,7 @@ class Clamped(Target):
     def __init__(self, target: Target, free: NDArray[np.intp], spins: NDArray[np.int8]) -> None:
         self.d = free.size
         self._target = target
+        self.selects_variables = target.selects_variables
         self._free = free.astype(np.int64)
         self._spins = spins
 
@@ -55,7 +56,7 @@ class Tempered(Target):
     """The distribution proportional to p(s)^beta; made by `Target.tempered`."""
 
     def __init__(self, target: Target, beta: float) -> None:
-        self.d = target.d
+        self.d, self.selects_variables = target.d, target.selects_variables
         self._target = target
         self._beta = beta
 

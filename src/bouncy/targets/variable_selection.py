@@ -127,6 +127,8 @@ class VariableSelection(Target):
     [1.0, 0.13, 1.0, 0.29]
     """
 
+    selects_variables = True
+
     def __init__(
         self,
         X: Any,

@@ -84,6 +84,7 @@ class Within(Samplable[RunType]):
             raise ValueError(f"initial has no value for {', '.join(sorted(missing))}, which updates change")
         self.sweeps = check_count("sweeps", sweeps)
         self.first = self.target_of(self.initial)
+        self.selects_variables = self.first.selects_variables
         self.d, self._labels, self.kind = self.first.d, self.first._labels, self.first.kind  # type: ignore[misc]
 
     def target_of(self, values: Mapping[str, NDArray[Any]]) -> Any:
