@@ -101,12 +101,12 @@ def test_every_kind_can_be_drawn(invoke, work, kind, tmp_path):
 def test_what_is_drawn_can_be_chosen(invoke, work, tmp_path):
     """Catches a choice without effect, or one that is passed to a plot that has none."""
     drawn = {}
-    for what in ("energy", "magnetisation", "4"):
+    for what in ("log_prob", "magnetisation", "4"):
         out = tmp_path / f"{what}.svg"
         assert invoke("plot", "run.npz", "--kind", "trace", "--what", what, "--out", out).exit_code == 0
         drawn[what] = out.read_bytes()
     assert len(set(drawn.values())) == 3
-    wrong = invoke("plot", "run.npz", "--kind", "lattice", "--what", "energy", "--out", tmp_path / "x.svg")
+    wrong = invoke("plot", "run.npz", "--kind", "lattice", "--what", "log_prob", "--out", tmp_path / "x.svg")
     assert wrong.exit_code == 2
     assert "--what says nothing about --kind lattice; it does about autocorrelation, " in wrong.stderr
 

@@ -1012,7 +1012,7 @@ BUGS = (
         "S11",
         "the digests of the files of a zarr directory are not compared",
         (Edit(INTERCHANGE, "        if _file_digest(os.path.join(path, name)) != digest:\n", "        if False:\n"),),
-        (storage("interchange::test_flipped_bits_in_coordinates_energies_and_metadata_are_noticed"),),
+        (storage("interchange::test_flipped_bits_in_coordinates_traces_and_metadata_are_noticed"),),
     ),
     Bug(
         "S12",

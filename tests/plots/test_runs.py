@@ -82,8 +82,8 @@ class Made:
 
     index = Run.index
 
-    def __init__(self, energy, draws=None, labels=(0,), **others):
-        self.log_prob = -np.asarray(energy, dtype=np.float64)
+    def __init__(self, log_prob, draws=None, labels=(0,), **others):
+        self.log_prob = np.asarray(log_prob, dtype=np.float64)
         self.draws = np.ones((*self.log_prob.shape, len(labels)), np.int8) if draws is None else np.asarray(draws)
         self.magnetisation = self.draws.mean(axis=2) if self.draws.shape[1] else np.zeros(self.log_prob.shape)
         self.target = SimpleNamespace(labels=tuple(labels), d=len(labels))
@@ -106,9 +106,9 @@ def _pale_and_bold(ax):
 
 
 def test_trace_shows_the_number_that_was_asked_for(run):
-    """Catches an energy of the wrong sign, a magnetisation for its size, and a site in the place of another."""
+    """Catches a log p of the wrong sign, a magnetisation for its size, and a site in the place of another."""
     expected = {
-        "energy": -run.log_prob,
+        "log_prob": run.log_prob,
         "magnetisation": run.draws.mean(axis=2),
         "|magnetisation|": np.abs(run.draws.mean(axis=2)),
         3: run.draws[:, :, 3],
@@ -139,21 +139,21 @@ def test_trace_counts_draws_that_were_not_kept():
 
 def test_bold_line_goes_through_means_of_stretches():
     """Catches means over the wrong draws, or drawn at the end of their stretch instead of its middle."""
-    energy = np.arange(400.0)[None] ** 2
-    (line,) = _pale_and_bold(plot_trace(Made(energy)))[1]
-    np.testing.assert_allclose(line.get_ydata(), energy.reshape(40, 10).mean(axis=1))
+    log_prob = np.arange(400.0)[None] ** 2
+    (line,) = _pale_and_bold(plot_trace(Made(log_prob)))[1]
+    np.testing.assert_allclose(line.get_ydata(), log_prob.reshape(40, 10).mean(axis=1))
     np.testing.assert_allclose(line.get_xdata(), np.arange(400.0).reshape(40, 10).mean(axis=1))
 
 
 def test_long_trace_keeps_what_sticks_out():
     """Catches thinning that loses single draws, points out of order, and a picture of a million points."""
-    energy = 1e-3 * _noise(1, 1, 100_000)
-    energy[0, 12_345], energy[0, 77_777] = 5.0, -7.0
-    line = plot_trace(Made(energy)).lines[0]
+    log_prob = 1e-3 * _noise(1, 1, 100_000)
+    log_prob[0, 12_345], log_prob[0, 77_777] = 5.0, -7.0
+    line = plot_trace(Made(log_prob)).lines[0]
     x, y = line.get_xdata(), line.get_ydata()
     assert x.size <= 2000
     assert (np.diff(x) >= 0).all()
-    np.testing.assert_array_equal(y, energy[0, x])
+    np.testing.assert_array_equal(y, log_prob[0, x])
     assert {(12_345, 5.0), (77_777, -7.0)} <= set(zip(x.tolist(), y.tolist(), strict=True))
 
 
@@ -169,21 +169,21 @@ def test_chains_can_be_told_apart(chains):
 
 
 def test_trace_says_what_it_cannot_show(run, path_run):
-    """Catches an obscure error for a wrong name, a run without states or energy, and one that has just begun."""
+    """Catches an obscure error for a wrong name, a run without states or log p, and one that has just begun."""
     with pytest.raises(
-        ValueError, match=r"what is 'enrgy'; expected 'energy', 'magnetisation', '\|magnetisation\|', or"
+        ValueError, match=r"what is 'enrgy'; expected 'log_prob', 'magnetisation', '\|magnetisation\|', or"
     ):
         plot_trace(run, "enrgy")
     with pytest.raises(ValueError, match="what is 'magnetisation', which only runs on spins have"):
         plot_trace(path_run, "magnetisation")
     with pytest.raises(ValueError, match="no states were kept; sample again with keep='draws'"):
         plot_trace(Made(_noise(0, 2, 9), np.ones((2, 0, 1), np.int8)), 0)
-    energy = _noise(0, 2, 9)
-    energy[1, 4] = np.nan
-    with pytest.raises(ValueError, match="energy is nan at draw 4 of chain 1"):
-        plot_trace(Made(energy))
+    log_prob = _noise(0, 2, 9)
+    log_prob[1, 4] = np.nan
+    with pytest.raises(ValueError, match="log_prob is nan at draw 4 of chain 1"):
+        plot_trace(Made(log_prob))
     with pytest.raises(ValueError, match="the run has 3 draws per chain; expected at least 4"):
-        plot_trace(Made(energy[:, :3]))
+        plot_trace(Made(log_prob[:, :3]))
     assert pyplot.get_fignums() == []
 
 
@@ -284,7 +284,7 @@ def test_autocorrelation_plot_shows_it(run):
     (line,) = [line for line in ax.lines if line.get_label().startswith("bps")]
     np.testing.assert_array_equal(line.get_xdata(), np.arange(13))
     np.testing.assert_allclose(line.get_ydata(), autocorrelation(run.log_prob)[:13])
-    assert line.get_label() == f"bps-exponential: {run.diagnostics['ess']['energy']:.0f} effective of 400 draws"
+    assert line.get_label() == f"bps-exponential: {run.diagnostics['ess']['log_prob']:.0f} effective of 400 draws"
     (band,) = [c for c in ax.collections if hasattr(c, "get_paths") and "Fill" in type(c).__name__]
     top = band.get_paths()[0].vertices[:, 1].max()
     np.testing.assert_allclose(top, chance(autocorrelation(run.log_prob)[:13], 2, 200).max())
@@ -292,19 +292,19 @@ def test_autocorrelation_plot_shows_it(run):
 
 def test_lags_are_in_draws_and_reach_far_enough():
     """Catches lags in kept values, and a picture that ends before the chain has forgotten, or after half of it."""
-    energy = _noise(7, 2, 2000, memory=0.95)
-    line = plot_autocorrelation(Made(energy, trace_spacing=4)).lines[-1]
+    log_prob = _noise(7, 2, 2000, memory=0.95)
+    line = plot_autocorrelation(Made(log_prob, trace_spacing=4)).lines[-1]
     lags = line.get_xdata()
     assert lags[1] == 4
     assert 4 * 100 < lags[-1] <= 4 * 1000
-    assert plot_autocorrelation(Made(energy, trace_spacing=4), max_lag=40).lines[-1].get_xdata()[-1] == 40
+    assert plot_autocorrelation(Made(log_prob, trace_spacing=4), max_lag=40).lines[-1].get_xdata()[-1] == 40
 
 
 def test_stuck_chains_stay_correlated():
     """Catches a mean of each chain by itself, which hides that chains sit in different places for ever."""
-    energy = 0.1 * _noise(8, 2, 400) + [[-1.0], [1.0]]
-    assert plot_autocorrelation(Made(energy), max_lag=200).lines[-1].get_ydata().min() > 0.95
-    with pytest.raises(ValueError, match="energy is 3 in all draws of all chains; expected one that changes"):
+    log_prob = 0.1 * _noise(8, 2, 400) + [[-1.0], [1.0]]
+    assert plot_autocorrelation(Made(log_prob), max_lag=200).lines[-1].get_ydata().min() > 0.95
+    with pytest.raises(ValueError, match="log_prob is 3 in all draws of all chains; expected one that changes"):
         plot_autocorrelation(Made(np.full((2, 10), 3.0)))
 
 
@@ -725,11 +725,11 @@ def test_figure_of_spins(run, target):
     that are changed for later figures."""
     settings = dict(matplotlib.rcParams)
     figure = plot_run(run)
-    slowest = min(("energy", "magnetisation"), key=run.diagnostics["ess"].get)
-    assert _titles(figure) == ["Trace of energy", f"Ranks of {slowest}", "Means", f"Autocorrelation of {slowest}",
+    slowest = min(("log_prob", "magnetisation"), key=run.diagnostics["ess"].get)
+    assert _titles(figure) == ["Trace of log_prob", f"Ranks of {slowest}", "Means", f"Autocorrelation of {slowest}",
                                "Overlap of chains", "Diagnostics"]  # fmt: skip
     written = "\n".join(text.get_text() for text in figure.axes[5].texts)
-    assert f"{run.diagnostics['ess']['energy']:.0f}" in written
+    assert f"{run.diagnostics['ess']['log_prob']:.0f}" in written
     assert f"{run.diagnostics['rhat']['worst_site']:.4f}" in written
     for warning in run.diagnostics["warnings"]:
         assert warning[:30] in written

@@ -31,9 +31,8 @@ def test_dimensions_and_names(run):
     assert set(tree.children) == {"posterior", "sample_stats"}
     assert tree["posterior"]["s"].dims == ("chain", "draw", "site")
     assert tree["posterior"]["site"].values.tolist() == list(run.target.labels)
-    assert set(tree["sample_stats"].data_vars) == {"lp", "energy", "magnetisation"}
+    assert set(tree["sample_stats"].data_vars) == {"lp", "magnetisation"}
     np.testing.assert_array_equal(tree["posterior"]["s"].sel(site="c"), run.draws[:, :, 2])
-    np.testing.assert_array_equal(tree["sample_stats"]["energy"], -run.log_prob)
 
 
 @pytest.mark.parametrize("group", ["/", "posterior", "sample_stats"])
@@ -113,12 +112,12 @@ def test_diagnostics_are_those_of_arviz(run):
     """Catches an ESS or R-hat that another program computes differently from the same draws."""
     stats = pytest.importorskip("arviz_stats.base").array_stats
     tree, axes = run.to_arviz(), {"chain_axis": 0, "draw_axis": 1}
-    draws, energy = tree["posterior"]["s"].values, tree["sample_stats"]["energy"].values
+    draws, log_prob = tree["posterior"]["s"].values, tree["sample_stats"]["lp"].values
     ess, rhat = run.diagnostics["ess"], run.diagnostics["rhat"]
     np.testing.assert_allclose(ess["sites"], stats.ess(draws, method="mean", **axes), rtol=1e-8)
     np.testing.assert_allclose(rhat["sites"], stats.rhat(draws, method="split", **axes), rtol=1e-10)
-    np.testing.assert_allclose(ess["energy"], stats.ess(energy, method="bulk", **axes), rtol=1e-8)
-    np.testing.assert_allclose(rhat["energy"], stats.rhat(energy, method="z_scale", **axes), rtol=1e-10)
+    np.testing.assert_allclose(ess["log_prob"], stats.ess(log_prob, method="bulk", **axes), rtol=1e-8)
+    np.testing.assert_allclose(rhat["log_prob"], stats.rhat(log_prob, method="z_scale", **axes), rtol=1e-10)
 
 
 def test_without_xarray_the_error_says_what_to_install(run, monkeypatch):

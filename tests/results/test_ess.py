@@ -34,7 +34,7 @@ def test_spins_agree_with_arviz(rng, correlation, chains, draws):
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.8])
-def test_energies_agree_with_arviz(rng, correlation):
+def test_unbounded_traces_agree_with_arviz(rng, correlation):
     """Catches a wrong rank normalisation, also with ties."""
     x = np.round(_autocorrelated(rng, 4, 500, 1, correlation)[:, :, 0] ** 3, 1)
     scores = rank_normalise(x)[:, :, None]

@@ -304,7 +304,7 @@ def test_means_need_constant_memory(target):
 
 
 def test_chains_in_mirror_images_give_a_warning():
-    """Catches a report that calls chains in opposite modes good because their energies and pair means agree."""
+    """Catches a report that calls chains in opposite modes good because their log p and pair means agree."""
     run = bouncy.sample(STUCK, chains=4, draws=200, seed=base_seed(), initial=np.outer([1, -1, 1, 1], np.ones(64)))
     report = run.diagnostics
     assert isinstance(report["rhat"]["abs_magnetisation"], float)

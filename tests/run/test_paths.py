@@ -114,7 +114,7 @@ def test_tree_for_arviz(run):
     """Catches draws under a wrong name or dimension."""
     tree = run.to_arviz()
     assert tree["posterior"]["x"].dims == ("chain", "draw", "site")
-    assert set(tree["sample_stats"].data_vars) == {"lp", "energy"}
+    assert set(tree["sample_stats"].data_vars) == {"lp"}
 
 
 def test_means_alone_need_no_draws(run):

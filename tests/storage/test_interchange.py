@@ -106,7 +106,7 @@ def test_a_file_cut_short_is_refused(netcdf):
 
 
 def test_files_of_a_directory_cut_short_or_missing_are_refused(zarr):
-    """Catches an array that is filled up, and a coordinate, an energy or metadata that are not covered by a digest."""
+    """Catches an array that is filled up, and a coordinate, a trace or metadata that are not covered by a digest."""
     files = [place for place in sorted(zarr.rglob("*")) if place.is_file()]
     names = {place.relative_to(zarr).as_posix() for place in files}
     assert {"zarr.json", "posterior/chain/zarr.json", "sample_stats/lp/c/0/0", "posterior/site/c/0"} <= names
@@ -123,7 +123,7 @@ def test_files_of_a_directory_cut_short_or_missing_are_refused(zarr):
     refused(zarr, "files are missing or were added")
 
 
-def test_flipped_bits_in_coordinates_energies_and_metadata_are_noticed(zarr, seed):
+def test_flipped_bits_in_coordinates_traces_and_metadata_are_noticed(zarr, seed):
     """Catches a file of a directory whose bytes no digest covers: each of them, one bit at a time."""
     generator = np.random.default_rng([seed, 2])
     for place in [place for place in sorted(zarr.rglob("*")) if place.is_file() and place.stat().st_size]:

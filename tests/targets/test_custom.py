@@ -688,7 +688,7 @@ def test_log_p_behind_a_wall_is_unknown_without_log_prob():
 
     run = bouncy.sample(bouncy.Custom(2, swap), draws=50, chains=1, initial=[1, 1], seed=0)
     assert np.isnan(run.log_prob).all()
-    assert run.diagnostics["ess"]["energy"] == "unknown"
+    assert run.diagnostics["ess"]["log_prob"] == "unknown"
     assert "unknown" in str(run.summary())
 
 

@@ -44,7 +44,7 @@ def _kinds() -> list[str]:
 )
 @option("--out", type=NewFile(".png", ".pdf", ".svg"), metavar="FILE", required=True,
         help="Picture to write: .png, .pdf or .svg.")  # fmt: skip
-@option("--what", metavar="NAME", help="energy, magnetisation or a site, where one of them is drawn.")
+@option("--what", metavar="NAME", help="log_prob, magnetisation or a site, where one of them is drawn.")
 @force_option
 def command(run: str, kind: str, out: str, what: str | None, force: bool) -> None:
     """Draw RUN into a file, whose suffix decides on its format.

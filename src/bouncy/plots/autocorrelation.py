@@ -31,7 +31,7 @@ _STEMS = 60
 
 def plot_autocorrelation(
     run: Run,
-    what: Hashable = "energy",
+    what: Hashable = "log_prob",
     ax: Axes | None = None,
     max_lag: int | None = None,
     *,
@@ -50,7 +50,7 @@ def plot_autocorrelation(
     ----------
     run : Run
     what : hashable
-        "energy" (-log_prob); of spins, "magnetisation" or "|magnetisation|"; or the label or place of a site.
+        "log_prob"; of spins, "magnetisation" or "|magnetisation|"; or the label or place of a site.
     ax : Axes, optional
         Where to draw; a new figure otherwise.
     max_lag : int, optional

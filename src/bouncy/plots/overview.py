@@ -35,7 +35,7 @@ _TEXT: dict[str, Any] = {"va": "top", "family": "monospace", "fontsize": 9}
 def plot_run(run: Run, reference: Exact | Run | ArrayLike | None = None) -> Figure:
     """Draw an overview of a run, six panels on a new figure, and return the figure.
 
-    Traces of the energy; the ranks and the autocorrelation of energy or magnetisation, whichever has the smaller
+    Traces of log_prob; the ranks and the autocorrelation of log_prob or magnetisation, whichever has the smaller
     effective sample size; the means with 95 % bars, against a reference if one is given; overlaps between chains; and
     the diagnostics in words. Of a continuous target there are the posteriors of its variables and their correlations
     instead of means and overlaps. A panel that needs something the run has not recorded shows something else.
@@ -67,12 +67,12 @@ def plot_run(run: Run, reference: Exact | Run | ArrayLike | None = None) -> Figu
 
 
 def _draw_scalars(run: Run, trace: Axes, ranks: Axes, memory: Axes) -> None:
-    """Draw the trace of the energy, and ranks and autocorrelation of the slower of energy and magnetisation."""
+    """Draw the trace of log_prob, and ranks and autocorrelation of the slower of log_prob and magnetisation."""
     known = _known_scalars(run)
     if not known:
         for ax in (trace, ranks, memory):
             ax.set_axis_off()
-            ax.text(0.0, 0.98, "neither energy nor magnetisation\nis known and changes", color=GREY, **_TEXT)
+            ax.text(0.0, 0.98, "neither log_prob nor magnetisation\nis known and changes", color=GREY, **_TEXT)
         return
     first, slowest = known[0], min(known, key=lambda what: run.diagnostics["ess"][what])
     plot_trace(run, first, trace).set_title(f"Trace of {first}")
@@ -81,8 +81,8 @@ def _draw_scalars(run: Run, trace: Axes, ranks: Axes, memory: Axes) -> None:
 
 
 def _known_scalars(run: Run) -> list[str]:
-    """Return those of energy and magnetisation that are known and change."""
-    return [what for what in ("energy", "magnetisation") if isinstance(run.diagnostics["ess"].get(what), float)]
+    """Return those of log_prob and magnetisation that are known and change."""
+    return [what for what in ("log_prob", "magnetisation") if isinstance(run.diagnostics["ess"].get(what), float)]
 
 
 def _draw_means(run: Any, reference: Any, ax: Axes) -> None:
@@ -133,7 +133,7 @@ def _write_diagnostics(run: Run, ax: Axes) -> None:
     """Write effective sample sizes, R-hat, counts and warnings into a panel."""
     report = run.diagnostics
     lines = [f"{'':<14}{'ess':>10}{'R-hat':>10}"]
-    for name in ("energy", "magnetisation", "worst_site", "median_site"):
+    for name in ("log_prob", "magnetisation", "worst_site", "median_site"):
         if name in report["ess"]:
             numbers = (show_number(report["ess"][name], ".0f"), show_number(report["rhat"][name], ".4f"))
             lines.append(f"{name.replace('_', ' '):<14}{numbers[0]:>10}{numbers[1]:>10}")

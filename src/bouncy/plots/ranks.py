@@ -45,7 +45,7 @@ class RankHistogram(NamedTuple):
     half_width: Array
 
 
-def plot_rank(run: Run, what: Hashable = "energy", ax: Axes | None = None, *, bins: int = 20) -> Axes:
+def plot_rank(run: Run, what: Hashable = "log_prob", ax: Axes | None = None, *, bins: int = 20) -> Axes:
     """Draw a histogram of the ranks of each chain's draws among all draws (Vehtari et al. 2021), chain by chain.
 
     Chains that sample the same law have flat histograms, at the height of the black line. One that leans to a side is
@@ -65,7 +65,7 @@ def plot_rank(run: Run, what: Hashable = "energy", ax: Axes | None = None, *, bi
     ----------
     run : Run
     what : hashable
-        "energy" (-log_prob); of spins, "magnetisation" or "|magnetisation|"; or the label or place of a site.
+        "log_prob"; of spins, "magnetisation" or "|magnetisation|"; or the label or place of a site.
     ax : Axes, optional
         Where to draw; a new figure otherwise.
     bins : int

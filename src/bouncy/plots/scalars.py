@@ -47,15 +47,15 @@ def scalar_of(run: Any, what: Hashable) -> Scalar:
     ----------
     run : Run
     what : hashable
-        "energy", which is -log_prob; of spins, "magnetisation" and "|magnetisation|"; the name of a number that was
-        updated beside the target (`run.parameters`); or the label or place of a site. The names come first: a site
-        with the label "energy" is found by its place.
+        "log_prob"; of spins, "magnetisation" and "|magnetisation|"; the name of a number that was updated beside the
+        target (`run.parameters`); or the label or place of a site. The names come first: a site with the label
+        "log_prob" is found by its place.
     """
     spacing = int(getattr(run, "trace_spacing", 1))
-    if what == "energy":
-        return _known(Scalar("energy", -run.log_prob, spacing))
+    if what == "log_prob":
+        return _known(Scalar("log_prob", run.log_prob, spacing))
     if what in _OF_SPINS and not has_spins(run):
-        raise ValueError(f"what is {what!r}, which only runs on spins have; expected 'energy' or a variable")
+        raise ValueError(f"what is {what!r}, which only runs on spins have; expected 'log_prob' or a variable")
     if what in _OF_SPINS:
         values = run.magnetisation if what == "magnetisation" else np.abs(run.magnetisation)
         return _known(Scalar(str(what), values, spacing))
@@ -70,7 +70,7 @@ def _site(run: Any, what: Hashable) -> Scalar:
     try:
         i = run.index(what)
     except ValueError as error:
-        names = ", ".join(repr(name) for name in ("energy", *(_OF_SPINS if has_spins(run) else ())))
+        names = ", ".join(repr(name) for name in ("log_prob", *(_OF_SPINS if has_spins(run) else ())))
         raise ValueError(f"what is {what!r:.60}; expected {names}, or a site: {error}") from error
     if run.draws.shape[1] == 0 < run.log_prob.shape[1]:
         raise ValueError(f"what is the site {what!r:.60}, but no states were kept; sample again with keep='draws'")
@@ -90,8 +90,8 @@ def _known(scalar: Scalar) -> Scalar:
     if not np.isfinite(values).all():
         chain, draw = np.argwhere(~np.isfinite(values))[0]
         raise ValueError(
-            f"{name} is {values[chain, draw]} at draw {draw} of chain {chain}; expected finite numbers: a target "
-            "without log_prob has no energy, draw 'magnetisation' or a site instead"
+            f"{name} is {values[chain, draw]} at draw {draw} of chain {chain}; expected finite numbers: of a "
+            "target without log_prob draw 'magnetisation' or a site instead"
         )
     return scalar
 

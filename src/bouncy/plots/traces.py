@@ -24,7 +24,7 @@ _STRETCHES = 1000
 _MEANS = 40
 
 
-def plot_trace(run: Run, what: Hashable = "energy", ax: Axes | None = None) -> Axes:
+def plot_trace(run: Run, what: Hashable = "log_prob", ax: Axes | None = None) -> Axes:
     """Draw a number against the number of the draw, in a colour for each chain.
 
     The pale line of a chain goes through every draw or, of more than 2000 draws, through the least and the greatest of
@@ -35,7 +35,7 @@ def plot_trace(run: Run, what: Hashable = "energy", ax: Axes | None = None) -> A
     ----------
     run : Run
     what : hashable
-        "energy" (-log_prob); of spins, "magnetisation" or "|magnetisation|"; or the label or place of a site.
+        "log_prob"; of spins, "magnetisation" or "|magnetisation|"; or the label or place of a site.
     ax : Axes, optional
         Where to draw; a new figure otherwise.
 

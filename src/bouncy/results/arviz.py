@@ -29,14 +29,14 @@ def to_datatree(run: Run, name: str, statistics: dict[str, NDArray[np.float64]])
     name : str
         Name of the draws in the tree.
     statistics : dict
-        Further statistics of each draw, of shape (chain, draw), beside `lp` and `energy`.
+        Further statistics of each draw, of shape (chain, draw), beside `lp`, which is ArviZ's name of log_prob.
     """
     try:
         import xarray
     except ImportError as error:
         raise ImportError("to_arviz needs xarray: install it with  pip install 'bouncy[arviz]'") from error
     attributes = described(run)
-    traces = {"lp": run.log_prob, "energy": -run.log_prob, **statistics}
+    traces = {"lp": run.log_prob, **statistics}
     stats = {key: (("chain", "draw"), trace) for key, trace in traces.items()}
     grid = _grid(run)
     sites = {**grid, "site": _coordinates(run.target.labels)}

@@ -2,7 +2,7 @@
 
 Both follow Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021): chains are split in halves, autocovariances are
 averaged over chains and summed by Geyer's initial monotone sequence. On a variable with two values rank normalisation
-changes nothing, so spins go without it; energies are rank normalised first.
+changes nothing, so spins go without it; log_prob is rank normalised first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Overlaps of states: how alike the chains are, site by site.
 
-Energies, and pair means of a model that is the same with all spins turned, cannot tell a state from its mirror image or
-from another of the same energy. The overlap q = (1/d) sum_i s_i s'_i of two states does: between chains that visit the
+log p, and pair means of a model that is the same with all spins turned, cannot tell a state from its mirror image or
+from another of the same log p. The overlap q = (1/d) sum_i s_i s'_i of two states does: between chains that visit the
 same states it has the same law as within one chain, at times that are far apart.
 """
 
@@ -183,7 +183,7 @@ class Modes:
             f"{self.within:.2g}, those of different ones {self.between:.2g} on average"
         )
         if self.mirrored:
-            return [f"{head}; they are mirror images of each other, which energies and pair means cannot tell apart"]
+            return [f"{head}; they are mirror images of each other, which log_prob and pair means cannot tell apart"]
         return [f"{head}, so that each knows a part of the states only"]
 
 

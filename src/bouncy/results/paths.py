@@ -51,7 +51,7 @@ class PathRun(Run):
     _dtype = np.float64
 
     def _scalars(self) -> dict[str, Array]:
-        return {"energy": self.log_prob}
+        return {"log_prob": self.log_prob}
 
     def _disagreement(self) -> Array:
         return self._sums.disagreement(_mean)

@@ -78,7 +78,7 @@ class SpinRun(Run):
         return self._trace("magnetisation")
 
     def _scalars(self) -> dict[str, NDArray[np.float64]]:
-        return {"energy": self.log_prob, "magnetisation": self.magnetisation}
+        return {"log_prob": self.log_prob, "magnetisation": self.magnetisation}
 
     def _disagreement(self) -> NDArray[np.float64]:
         return self._sums.disagreement(_PATH)

@@ -190,7 +190,7 @@ def head_lines(run: Run, what: str, events: int) -> list[str]:
 def diagnostics_lines(run: Run, events: str, rates: str) -> list[str]:
     """Return the foot of a summary: effective sample sizes, events, rates and warnings."""
     report, lines = run.diagnostics, []
-    for name in ("energy", "magnetisation", "worst_site", "median_site"):
+    for name in ("log_prob", "magnetisation", "worst_site", "median_site"):
         if name in report["ess"]:
             lines.append(f"{name.replace('_', ' '):>14}: ess {show_number(report['ess'][name], '.0f')}, "
                          f"rhat {_show_rhat(report['rhat'][name])}")  # fmt: skip

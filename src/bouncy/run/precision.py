@@ -23,7 +23,7 @@ def look(run: Run, goal: Goal) -> Verdict:
     The bound counts as reached when it holds for the largest standard error plus a margin: the standard error itself is
     an estimate, from n batches, and with probability 0.9 the true one is below sqrt((n - 1) / q) times it, q the 0.1
     quantile of a chi-square with n - 1 degrees of freedom. Batches must be long beside the autocorrelation times of
-    energy and magnetisation, and chains must not differ by more than chance allows.
+    log_prob and magnetisation, and chains must not differ by more than chance allows.
 
     Notes
     -----
