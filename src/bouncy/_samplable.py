@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._labels import check_labels
+
 if TYPE_CHECKING:
     from bouncy.workers.contract import Plan, Worker
 
@@ -74,22 +76,3 @@ class Samplable(Generic[RunType]):
         from bouncy._fingerprint import digest
 
         return digest(self.description())
-
-
-def check_labels(labels: Sequence[Hashable], d: int) -> tuple[Hashable, ...]:
-    """Return labels as a tuple, after checking that there are d different ones."""
-    if isinstance(labels, str) or not isinstance(labels, Sequence | np.ndarray):
-        raise TypeError(f"labels must be a sequence of {d} labels, got {labels!r:.60}")
-    labels = tuple(labels.tolist()) if isinstance(labels, np.ndarray) else tuple(labels)
-    if len(labels) != d:
-        raise ValueError(f"labels must name each of the {d} sites, got {len(labels)} labels")
-    seen = set()
-    for i, label in enumerate(labels):
-        try:
-            known = label in seen
-        except TypeError:
-            raise TypeError(f"labels must be hashable, got labels[{i}] = {label!r:.60}") from None
-        if known:
-            raise ValueError(f"labels must be different from each other, got {label!r} more than once")
-        seen.add(label)
-    return labels

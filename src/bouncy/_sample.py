@@ -104,7 +104,7 @@ def sample(
         Fixes every byte of the result, whatever the number of threads. `run.seed` tells what was used.
     initial : array_like, optional
         Spins to start from, shape (d,) or (chains, d); otherwise those of `target.start`, which are uniformly random
-        unless the target knows better.
+        unless the target knows better. A series or data frame is matched to the sites by its labels.
     pairs : {"auto", "all", "edges", "none"}
         Pairs whose means are recorded: all of them, those that interact, or none. "auto" is all up to d = 32, none
         beyond.

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import check_flag, check_nonnegative, check_positive
-from bouncy.targets._regression import read_design, read_response
+from bouncy.targets._regression import read_data
 
 Array = NDArray[np.float64]
 Update = Callable[[Array, Mapping[str, Any], np.random.Generator], float]
@@ -51,9 +51,8 @@ def noise_scale(X: Any, y: ArrayLike, *, shape: float = 0.0, rate: float = 0.0, 
     >>> update(np.array([0.7]), {}, np.random.default_rng(0)) > 0.0
     True
     """
-    _, design = read_design(X)
+    _, design, response, _ = read_data(X, y)
     n, p = design.shape
-    response = read_response(y, n)
     shape, rate = check_nonnegative("shape", shape), check_nonnegative("rate", rate)
     if check_flag("intercept", intercept):
         design -= design.mean(axis=0)

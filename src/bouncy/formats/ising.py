@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from bouncy._labels import Labels, align, check_labels
 from bouncy._validation import check_finite, check_positive, check_real_array, entry, first_true
 from bouncy.formats._terms import (
     assemble,
@@ -38,11 +39,12 @@ def from_ising(h: Any, J: Any, temperature: float = 1.0, offset: float = 0.0) ->
     Parameters
     ----------
     h : mapping {label: bias}, (d,) array-like, or None
-        Linear biases. Entries of an array have the labels 0, 1, ...
-    J : mapping {(u, v): bias}, (d, d) array-like or scipy.sparse, or None
+        Linear biases. Entries of an array have the labels 0, 1, ..., or those of its index if it is a series.
+    J : mapping {(u, v): bias}, (d, d) array-like, data frame or scipy.sparse, or None
         Couplings. In a mapping (u, v) and (v, u) are the same pair and add up. An array must hold each pair once, in
         the upper or in the lower triangle: a symmetric one is refused, as sum_{i<j} and sum_{ij} differ by a factor 2
-        and both are in use. Its labels are 0 to d - 1. A self-coupling is a constant and is refused; use `offset`.
+        and both are in use. Its labels are 0 to d - 1; a series and a data frame are matched by theirs. A self-coupling
+        is a constant and is refused; use `offset`.
     temperature : float
         Finite, > 0.
     offset : float
@@ -64,8 +66,9 @@ def from_ising(h: Any, J: Any, temperature: float = 1.0, offset: float = 0.0) ->
     0.25
     """
     temperature, constant = check_positive("temperature", temperature), check_finite("offset", offset)
-    names, biases = _read_linear({} if h is None else h)
-    index, K = _read_couplings({} if J is None else J, names)
+    (h, J), named = align(("h", {} if h is None else h, "site"), ("J", {} if J is None else J, "site", "site"))
+    names, biases = _read_linear(h, named["site"])
+    index, K = _read_couplings(J, names, named["site"])
     linear = np.zeros(len(index))
     linear[np.fromiter(map(index.__getitem__, names), np.int64, len(names))] = biases
     return assemble(index, K, linear, constant, temperature)
@@ -134,17 +137,19 @@ def to_bqm(mrf: MRF, temperature: float = 1.0) -> Any:
     )
 
 
-def _read_linear(h: Any) -> tuple[Any, NDArray[np.float64]]:
-    """Return the labels of h and its values."""
+def _read_linear(h: Any, labels: Labels | None) -> tuple[Any, NDArray[np.float64]]:
+    """Return the labels of h and its values; an array has the labels of the model, if there are any."""
     if isinstance(h, Mapping):
         return tuple(h), read_mapping("h", h)
     values = check_real_array("h", h)
     if values.ndim != 1:
         raise ValueError(f"h must be a mapping {{label: bias}} or of shape (d,), got shape {values.shape}")
-    return range(values.size), values
+    if labels is not None and len(labels) != values.size:
+        raise ValueError(f"h must have one entry per row of J, {len(labels)}, got {values.size}")
+    return range(values.size) if labels is None else labels, values
 
 
-def _read_couplings(J: Any, names: Any) -> tuple[dict[Any, int], Any]:
+def _read_couplings(J: Any, names: Any, labels: Labels | None) -> tuple[dict[Any, int], Any]:
     """Return the number of each label, those of h (`names`) first, and the matrix of terms."""
     if isinstance(J, Mapping):
         check_pairs("J", J)
@@ -152,10 +157,11 @@ def _read_couplings(J: Any, names: Any) -> tuple[dict[Any, int], Any]:
         index = index_of(chain(names, chain.from_iterable(J)))
         return index, read_pairs("J", J, index)
     K = read_matrix("J", J)
-    index = index_of(range(K.shape[0]))
+    index = index_of(range(K.shape[0]) if labels is None else check_labels(labels, K.shape[0]))
     unknown = [name for name in names if name not in index]
     if unknown:
-        raise ValueError(f"h has the label {unknown[0]!r}, but J, an array, has the labels 0 to {len(index) - 1}")
+        first, *_, last = (*index, *index)
+        raise ValueError(f"h has the label {unknown[0]!r}, but J, an array, has the labels {first!r} to {last!r}")
     if isinstance(names, range) and 0 < len(names) < len(index):
         raise ValueError(f"h must have one entry per row of J, {len(index)}, got {len(names)}")
     _check_once(K)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bouncy._labels import Labels, align, check_labels
 from bouncy._validation import check_finite, check_positive
 from bouncy.formats._terms import (
     assemble,
@@ -35,7 +36,8 @@ def from_qubo(Q: Any, temperature: float = 1.0, offset: float = 0.0) -> MRF:
     Parameters
     ----------
     Q : mapping {(u, v): value}, or (d, d) array-like or scipy.sparse
-        Coefficients. (u, v) and (v, u) add up. The labels of an array are 0 to d - 1.
+        Coefficients. (u, v) and (v, u) add up. The labels of an array are 0 to d - 1, those of a data frame the ones of
+        its index, which its columns must have, too.
     temperature : float
         Finite, > 0.
     offset : float
@@ -56,7 +58,8 @@ def from_qubo(Q: Any, temperature: float = 1.0, offset: float = 0.0) -> MRF:
     array([ 0.,  1., -2.])
     """
     temperature, constant = check_positive("temperature", temperature), check_finite("offset", offset)
-    index, matrix = _read(Q)
+    (Q,), named = align(("Q", Q, "site", "site"))
+    index, matrix = _read(Q, named["site"])
     K, linear, constant = spin_form(off_diagonal(matrix), matrix.diagonal(), constant)
     return assemble(index, K, linear, constant, temperature)
 
@@ -99,14 +102,15 @@ def spin_form(K: Any, linear: NDArray[np.float64], offset: float) -> tuple[Any, 
     return coupled, _cleared(fields, size), constant
 
 
-def _read(Q: Any) -> tuple[dict[Any, int], Any]:
+def _read(Q: Any, labels: Labels | None) -> tuple[dict[Any, int], Any]:
     """Return the number of each label and the matrix of terms, an ndarray or a `csr_array`."""
     if isinstance(Q, Mapping):
         check_pairs("Q", Q)
         index = index_of(chain.from_iterable(Q))
         return index, read_pairs("Q", Q, index)
     matrix = read_matrix("Q", Q)
-    return index_of(range(matrix.shape[0])), matrix
+    d = matrix.shape[0]
+    return index_of(range(d) if labels is None else check_labels(labels, d)), matrix
 
 
 def _per_site(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._fingerprint import PROBES, described, probe_generator
+from bouncy._labels import match
 from bouncy._samplable import Samplable
 from bouncy._validation import check_real_array
 from bouncy.piecewise.potential import Potential, View, new_view
@@ -85,8 +86,8 @@ class PiecewiseTarget(_Base, ABC):
         return -float(quadratic + phi.sum())
 
     def check_values(self, name: str, x: ArrayLike) -> Array:
-        """Return values of shape (..., d) as an array of floats."""
-        values = check_real_array(name, x)
+        """Return values of shape (..., d) as an array of floats; series and data frames are matched by labels."""
+        values = check_real_array(name, match(name, x, self))
         if values.ndim == 0 or values.shape[-1] != self.d:
             raise ValueError(
                 f"{name} must have shape (..., {self.d}), one entry per variable, got shape {values.shape}"

@@ -8,7 +8,7 @@ import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from bouncy._samplable import check_labels
+from bouncy._labels import check_labels
 from bouncy.results import run_type
 from bouncy.results.data import Setup
 from bouncy.results.describe import as_sampler, as_seed, described_sampler

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln
 
+from bouncy._labels import Labels, align
 from bouncy._validation import check_positive, check_real_array, entry, first_true
 
 Array = NDArray[np.float64]
@@ -18,14 +19,31 @@ Array = NDArray[np.float64]
 _ROUNDING = 1e-12
 
 
-def read_design(X: Any) -> tuple[list[Hashable] | None, Array]:
-    """Return the names of the columns, if X is a data frame, and X as a float64 copy, (n, p)."""
+class Data(NamedTuple):
+    """What a regression is given: observations, names of the variables, and what belongs to each variable."""
+
+    names: Labels | None
+    X: Array  # (n, p)
+    y: Array  # (n,)
+    per_variable: list[Any]
+
+
+def read_data(X: Any, y: Any, **per_variable: Any) -> Data:
+    """Return X and y as float64 copies, rows matched by the index of X, and other arguments by its columns."""
+    others = ((name, value, "variable") for name, value in per_variable.items())
+    (X, y, *rest), named = align(("X", X, "row", "variable"), ("y", y, "row"), *others)
+    design = _read_design(X)
+    return Data(named["variable"], design, _read_response(y, design.shape[0]), rest)
+
+
+def _read_design(X: Any) -> Array:
+    """Return X, which may be a data frame, as a float64 copy, (n, p)."""
     is_frame = hasattr(X, "columns") and hasattr(X, "to_numpy")
     names = list(X.columns) if is_frame else None
     design = check_real_array("X", _frame_values(X.to_numpy(), names) if names else _without_booleans(X))
     if design.ndim != 2 or 0 in design.shape:
         raise ValueError(f"X must have shape (n, p), observations in rows, variables in columns, got {design.shape}")
-    return names, design
+    return design
 
 
 def _without_booleans(X: Any) -> Any:
@@ -46,7 +64,7 @@ def _frame_values(values: NDArray[Any], names: list[Hashable]) -> Any:
     return np.column_stack([column.astype(np.float64) for column in columns])
 
 
-def read_response(y: ArrayLike, n: int) -> Array:
+def _read_response(y: ArrayLike, n: int) -> Array:
     """Return y as a float64 copy, (n,)."""
     response = check_real_array("y", y)
     if response.shape != (n,):

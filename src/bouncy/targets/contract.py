@@ -43,6 +43,7 @@ from numpy.typing import ArrayLike, NDArray
 from bouncy._compile import helper, kernel
 from bouncy._dispatch import Bounds, generic, implements, part
 from bouncy._fingerprint import PROBES, described, fixed_spins, probe_generator
+from bouncy._labels import match
 from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative, check_spins
 
@@ -129,8 +130,11 @@ class Target(_Base, ABC):
         """
 
     def log_prob(self, s: ArrayLike) -> NDArray[np.float64]:
-        """Return the unnormalised log p(s) for spins -1/+1 of shape (..., d), as shape (...)."""
-        spins = check_spins(s, self.d)
+        """Return the unnormalised log p(s) for spins -1/+1 of shape (..., d), as shape (...).
+
+        A series, or the columns of a data frame, are matched to the sites by their labels.
+        """
+        spins = check_spins(match("s", s, self), self.d)
         rows = spins.reshape(-1, self.d).copy()
         out = np.empty(rows.shape[0])
         view = self.view()
@@ -149,7 +153,7 @@ class Target(_Base, ABC):
 
     def check_states(self, name: str, states: ArrayLike) -> NDArray[np.int8]:
         """Return spins of shape (..., d), or raise."""
-        return check_spins(states, self.d, name)
+        return check_spins(match(name, states, self), self.d, name)
 
     def description(self) -> dict[str, Any]:
         """Return class, size, labels and log p at sixteen states: fixed ones, and starts of the target."""

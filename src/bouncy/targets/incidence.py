@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from bouncy._samplable import check_labels
+from bouncy._labels import check_labels
 from bouncy._validation import check_count
 
 # About the memory of a site, for documents that give a number of sites without a field for each.

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._labels import align, match
 from bouncy._memory import aligned_copy, aligned_empty
 from bouncy._validation import (
     as_seed_sequence,
@@ -44,14 +45,15 @@ class MRF(Target):
 
     Parameters
     ----------
-    M : (d, d) array-like or scipy.sparse matrix or array
-        Symmetric couplings with zero diagonal. Copied. A sparse M is never made dense.
-    r : (d,) array-like or scalar
-        Fields; a scalar is the same field on every site. Copied.
+    M : (d, d) array-like, data frame, or scipy.sparse matrix or array
+        Symmetric couplings with zero diagonal. Copied. A sparse M is never made dense. The index and the columns of a
+        data frame must have the same labels, in any order; sites are in the order of the index.
+    r : (d,) array-like, series or scalar
+        Fields; a scalar is the same field on every site. Copied. A series is matched to M by its labels.
     symmetrize : bool
         Accept an asymmetric M and use (M + M')/2, which describes the same distribution.
     labels : sequence, optional
-        Names of the sites; 0, ..., d - 1 by default.
+        Names of the sites, in their order; by default those of the data frame or series, else 0, ..., d - 1.
     offset : float
         Added to log p: log p(s) = offset - s.r - s'Ms/2. It changes `log_prob` and nothing that is sampled.
 
@@ -85,6 +87,7 @@ class MRF(Target):
         labels: Sequence[Hashable] | None = None,
         offset: float = 0.0,
     ) -> None:
+        (M, r), named = align(("M", M, "site", "site"), ("r", r, "site"))
         matrix = _read_couplings(M)
         fields = _read_fields(r, matrix.shape[0])
         _check_diagonal(matrix)
@@ -93,7 +96,7 @@ class MRF(Target):
         _check_range(matrix, fields, row_scale)
 
         self.d: int = matrix.shape[0]
-        self.labels = labels
+        self.labels = named["site"] if labels is None else labels
         self.offset = check_finite("offset", offset)
         self.shape: tuple[int, ...] | None = None
         self.is_sparse = _is_sparse(matrix)
@@ -259,7 +262,7 @@ class MRF(Target):
 
     def log_prob(self, s: ArrayLike) -> NDArray[np.float64]:
         """Return the unnormalised log p(s) = offset - s.r - s'Ms/2, shape (...), of spins -1/+1, shape (..., d)."""
-        spins = check_spins(s, self.d)
+        spins = check_spins(match("s", s, self), self.d)
         flat = spins.reshape(-1, self.d)
         out = np.empty(flat.shape[0])
         M = self.M

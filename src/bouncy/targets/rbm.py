@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import helper
+from bouncy._labels import align, join_labels
 from bouncy._validation import check_real_array, check_spins
 from bouncy.targets.by_address import Linked, linked
 from bouncy.targets.contract import Target, target_part
@@ -30,8 +32,9 @@ _TINY = 1e-280
 class RBM(Target):
     """The joint distribution p(v, h) ~ exp(v'Wh + b.v + c.h) of a restricted Boltzmann machine.
 
-    Sampling is in spins -1/+1, the visible units first and then the hidden ones, d = n_visible + n_hidden, with the
-    labels "v0", "v1", ..., "h0", "h1", ...; `units` says what the formula means by v and h.
+    Sampling is in spins -1/+1, the visible units first and then the hidden ones, d = n_visible + n_hidden; `units` says
+    what the formula means by v and h. Labels of visible and hidden units are those of the index and the columns of W
+    where it is a data frame, else "v0", "v1", ..., "h0", "h1", .... Series b and c are matched to W by their labels.
 
     Parameters
     ----------
@@ -45,6 +48,8 @@ class RBM(Target):
     units : "binary" or "spin"
         Whether the formula is in 0/1, the usual convention (PyTorch, scikit-learn: there `components_` is W', and
         `intercept_visible_` and `intercept_hidden_` are b and c), or in -1/+1.
+    labels : sequence, optional
+        Names of all units, the visible ones first.
 
     Attributes
     ----------
@@ -64,7 +69,16 @@ class RBM(Target):
 
     json_kind = "rbm"
 
-    def __init__(self, W: ArrayLike, b: ArrayLike = 0.0, c: ArrayLike = 0.0, *, units: str = "binary") -> None:
+    def __init__(
+        self,
+        W: ArrayLike,
+        b: ArrayLike = 0.0,
+        c: ArrayLike = 0.0,
+        *,
+        units: str = "binary",
+        labels: Sequence[Hashable] | None = None,
+    ) -> None:
+        (W, b, c), named = align(("W", W, "visible", "hidden"), ("b", b, "visible"), ("c", c, "hidden"))
         self._W = _read_weights(W)
         self.n_visible, self.n_hidden = self._W.shape
         self._b = _read_biases("b", b, self.n_visible, "visible")
@@ -73,7 +87,8 @@ class RBM(Target):
             raise ValueError(f"units must be 'binary' (0/1) or 'spin' (-1/+1), got {units!r:.60}")
         self.units = units
         self.d: int = self.n_visible + self.n_hidden
-        self.labels = _unit_names("v", self.n_visible) + _unit_names("h", self.n_hidden)
+        names = (named["visible"], _unit_names("v", self.n_visible)), (named["hidden"], _unit_names("h", self.n_hidden))
+        self.labels = join_labels(*names) if labels is None else labels
         self._form = self._spin_form()
         self._mrf = self._form.to_mrf(self.labels)
 

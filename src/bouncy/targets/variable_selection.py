@@ -15,9 +15,8 @@ from bouncy._validation import check_count, check_flag, check_positive, check_sp
 from bouncy.targets._factored import FactoredModel, new_factored_model
 from bouncy.targets._regression import (
     normalise,
-    read_design,
+    read_data,
     read_inclusion,
-    read_response,
     read_slab_scale,
 )
 from bouncy.targets.by_address import Linked, linked
@@ -62,8 +61,9 @@ class VariableSelection(Target):
     X : (n, p) array-like or data frame
         Variables in columns; copied. The columns of a data frame (anything with `columns` and `to_numpy`) give the
         labels. Booleans count as 0 and 1.
-    y : (n,) array-like
-        Response; copied.
+    y : (n,) array-like or series
+        Response; copied. A series is matched to the rows of a data frame X by its labels. So are series of numbers for
+        each variable (`slab_scale`, `inclusion`) to its columns.
     prior : {"g", "independent"}
         Prior of the coefficients.
     g : float, optional
@@ -85,7 +85,7 @@ class VariableSelection(Target):
         Larger models have probability zero. By default the most there can be, but at most 2000. The factor of a model
         takes 8 max_size^2 bytes in each chain.
     labels : sequence, optional
-        Names of the variables, if X is not a data frame or should have others.
+        Names of the variables, in the order of the columns, if X is not a data frame or should have others.
 
     Attributes
     ----------
@@ -144,14 +144,13 @@ class VariableSelection(Target):
         max_size: int | None = None,
         labels: Sequence[Hashable] | None = None,
     ) -> None:
-        names, design = read_design(X)
+        names, design, response, (slab_scale, inclusion) = read_data(X, y, slab_scale=slab_scale, inclusion=inclusion)
         self.n, self.d = design.shape
         self.labels = names if labels is None else labels
         self.intercept = check_flag("intercept", intercept)
         self._rank = self.n - self.intercept
         if self._rank < 2:
             raise ValueError(f"X must have at least {2 + self.intercept} rows, got {self.n}")
-        response = read_response(y, self.n)
         self.g, self.slab_scale = self._read_prior(prior, g, slab_scale)
         self.noise_scale = None if noise_scale is None else check_positive("noise_scale", noise_scale)
         self._inclusion = read_inclusion(inclusion, expected_size, self.d)

@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
+from bouncy._labels import align
 from bouncy._validation import check_real_array, check_real_dtype, entry, first_true
 from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.coupling import Matrix
@@ -42,6 +43,13 @@ class Normal(PiecewiseTarget):
         if (cov is None) == (precision is None):
             got = "neither" if cov is None else "both"
             raise TypeError(f"a Gaussian is given by its covariance or by its precision matrix: pass one, got {got}")
+        (mean, cov, precision, lower, upper), named = align(
+            ("mean", mean, "variable"),
+            ("cov", cov, "variable", "variable"),
+            ("precision", precision, "variable", "variable"),
+            ("lower", lower, "variable"),
+            ("upper", upper, "variable"),
+        )
         center = check_real_array("mean", mean)
         if center.ndim > 1 or center.size == 0:
             raise ValueError(f"mean must be a scalar or have shape (d,), got shape {center.shape}")
@@ -53,7 +61,7 @@ class Normal(PiecewiseTarget):
         self._lower = per_variable("lower", check_bounds("lower", lower), self.d, name)
         self._upper = per_variable("upper", check_bounds("upper", upper), self.d, name)
         self._precision: Matrix = cheaper_storage(self._factor.inverse() if self._given_covariance else self._given)
-        self.labels = labels
+        self.labels = named["variable"] if labels is None else labels
 
     @property
     def mean(self) -> Array:

@@ -11,10 +11,11 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._labels import match
 from bouncy._validation import check_flag, check_positive, check_real_array, entry, first_true
 from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.potential import Cells
-from bouncy.targets._regression import normalise, read_design, read_response
+from bouncy.targets._regression import Data, normalise
 
 Array = NDArray[np.float64]
 
@@ -28,18 +29,15 @@ class Regression(PiecewiseTarget):
     An intercept alpha has the flat prior p(alpha) = 1 and is integrated out, which is the same as centring X and y.
     """
 
-    def __init__(
-        self, X: Any, y: ArrayLike, noise_scale: Any, intercept: Any, labels: Sequence[Hashable] | None
-    ) -> None:
-        names, design = read_design(X)
+    def __init__(self, data: Data, noise_scale: Any, intercept: Any, labels: Sequence[Hashable] | None) -> None:
+        names, design, response, _ = data
         self.n, self.d = design.shape
         self.labels = names if labels is None else labels
         self.intercept = check_flag("intercept", intercept)
         if self.n < 1 + self.intercept:
             raise ValueError(f"X must have at least {1 + self.intercept} rows, got {self.n}")
-        response = read_response(y, self.n)
         if self.intercept:
-            response -= response.mean()
+            response = response - response.mean()
         shown = [f"column {label!r} of X" for label in self.labels]
         rows, norms = normalise(design, self.intercept, shown, "it can explain nothing: leave it out")
         with np.errstate(over="ignore"):
@@ -63,6 +61,10 @@ class Regression(PiecewiseTarget):
                 "units"
             )
         return scale
+
+    def _read_positive(self, name: str, value: ArrayLike) -> Array:
+        """Return a number > 0 for each variable, (p,); a series is matched by its labels."""
+        return read_positive(name, match(name, value, self), self.d)
 
     def _changed(self, **attributes: Any) -> Self:
         """Return the same posterior with other hyperparameters, which shares the data, the cells and the scale."""

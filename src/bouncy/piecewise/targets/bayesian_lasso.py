@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy.piecewise.potential import Cells, Potential
 from bouncy.piecewise.targets._regression import Regression, draw_normal, read_positive
+from bouncy.targets._regression import read_data
 
 Array = NDArray[np.float64]
 
@@ -33,8 +34,9 @@ class BayesianLasso(Regression):
     X : (n, p) array-like or data frame
         Variables in columns. The columns of a data frame (anything with `columns` and `to_numpy`) give the labels.
         Booleans count as 0 and 1.
-    y : (n,) array-like
-        Response.
+    y : (n,) array-like or series
+        Response. A series is matched to the rows of a data frame X by its labels. So are series of numbers for each
+        variable to its columns.
     penalty : float or (p,) array-like
         Rate of the Laplace prior; a coefficient has the prior standard deviation sqrt(2)/penalty.
     noise_scale : float
@@ -42,7 +44,7 @@ class BayesianLasso(Regression):
     intercept : bool
         Whether there is an intercept. Without one, X and y are taken as they are.
     labels : sequence, optional
-        Names of the variables, if X is not a data frame or should have others.
+        Names of the variables, in the order of the columns, if X is not a data frame or should have others.
 
     Attributes
     ----------
@@ -84,8 +86,9 @@ class BayesianLasso(Regression):
         intercept: bool = True,
         labels: Sequence[Hashable] | None = None,
     ) -> None:
-        super().__init__(X, y, noise_scale, intercept, labels)
-        self.penalty = read_positive("penalty", penalty, self.d)
+        data = read_data(X, y, penalty=penalty)
+        super().__init__(data, noise_scale, intercept, labels)
+        self.penalty = read_positive("penalty", data.per_variable[0], self.d)
 
     @cached_property
     def potential(self) -> Potential:
@@ -118,7 +121,7 @@ class BayesianLasso(Regression):
         """
         changes: dict[str, Any] = {}
         if penalty is not None:
-            changes["penalty"] = read_positive("penalty", penalty, self.d)
+            changes["penalty"] = self._read_positive("penalty", penalty)
         if noise_scale is not None:
             changes["noise_scale"] = self._read_noise(noise_scale)
         return self._changed(**changes)

@@ -32,7 +32,8 @@ class Gaussian(Normal):
     precision : (d, d) array-like or scipy.sparse matrix or array, or scalar
         Inverse of the covariance, instead of `cov`. A sparse one stays sparse if that is cheaper.
     labels : sequence, optional
-        Names of the variables; 0, ..., d - 1 otherwise.
+        Names of the variables, in their order; by default those of the first of the arguments that is a series or data
+        frame, else 0, ..., d - 1. Series and data frames are matched by their labels.
 
     Attributes
     ----------

@@ -12,6 +12,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._labels import align, join_labels
 from bouncy._validation import check_real_array, check_real_dtype, entry, first_true
 from bouncy.clocks.contract import mean_speed
 from bouncy.piecewise.contract import PiecewiseTarget
@@ -50,7 +51,8 @@ class MixedBinaryGaussian(PiecewiseTarget):
     augmentation : {"gaussian", "exponential"}
         A spin is the sign of a coordinate y with potential y^2/2 or |y|; the law of (s, x) is the same.
     labels : sequence, optional
-        Names of the k + m variables.
+        Names of the k + m variables, spins first; by default those of series and data frames among the arguments, which
+        are matched by their labels, else numbers.
 
     Attributes
     ----------
@@ -93,6 +95,15 @@ class MixedBinaryGaussian(PiecewiseTarget):
         if augmentation not in _AUGMENTATIONS:
             raise ValueError(f"augmentation must be one of {', '.join(_AUGMENTATIONS)}, got {augmentation!r:.60}")
         self.augmentation = augmentation
+        (M, r, precision, linear, coupling, lower, upper), named = align(
+            ("M", M, "spin", "spin"),
+            ("r", r, "spin"),
+            ("precision", precision, "gaussian", "gaussian"),
+            ("linear", linear, "gaussian"),
+            ("coupling", coupling, "spin", "gaussian"),
+            ("lower", lower, "gaussian"),
+            ("upper", upper, "gaussian"),
+        )
         self._M, self._r = _read_spins(M, r)
         self._P = _read_precision(precision)
         self.spins, self.gaussians = self._r.size, self._P.shape[0]
@@ -102,7 +113,8 @@ class MixedBinaryGaussian(PiecewiseTarget):
         self._h = _read_vector("linear", linear, self.gaussians)
         self._C = _read_coupling(coupling, self.spins, self.gaussians)
         self._lower, self._upper = _read_box(lower, upper, self.gaussians)
-        self.labels = labels
+        names = (named["spin"], range(self.spins)), (named["gaussian"], range(self.spins, self.d))
+        self.labels = join_labels(*names) if labels is None else labels
 
     @property
     def is_truncated(self) -> bool:

@@ -10,10 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._labels import match
 from bouncy._validation import check_flag
 from bouncy.piecewise.potential import Cells, Potential
 from bouncy.piecewise.targets._regression import Regression, draw_normal, read_positive
-from bouncy.targets._regression import read_probabilities
+from bouncy.targets._regression import read_data, read_probabilities
 
 Array = NDArray[np.float64]
 
@@ -37,8 +38,9 @@ class SpikeSlab(Regression):
     X : (n, p) array-like or data frame
         Variables in columns. The columns of a data frame (anything with `columns` and `to_numpy`) give the labels.
         Booleans count as 0 and 1.
-    y : (n,) array-like
-        Response.
+    y : (n,) array-like or series
+        Response. A series is matched to the rows of a data frame X by its labels. So are series of numbers for each
+        variable to its columns.
     inclusion : float or (p,) array-like
         Prior probability that a coefficient is not zero, strictly between 0 and 1.
     slab_scale : float or (p,) array-like
@@ -54,7 +56,7 @@ class SpikeSlab(Regression):
     intercept : bool
         Whether there is an intercept. Without one, X and y are taken as they are.
     labels : sequence, optional
-        Names of the variables, if X is not a data frame or should have others.
+        Names of the variables, in the order of the columns, if X is not a data frame or should have others.
 
     Attributes
     ----------
@@ -114,7 +116,9 @@ class SpikeSlab(Regression):
         intercept: bool = True,
         labels: Sequence[Hashable] | None = None,
     ) -> None:
-        super().__init__(X, y, noise_scale, intercept, labels)
+        data = read_data(X, y, inclusion=inclusion, slab_scale=slab_scale, width=width)
+        inclusion, slab_scale, width = data.per_variable
+        super().__init__(data, noise_scale, intercept, labels)
         self.positive = check_flag("positive", positive)
         self.inclusion = _read_inclusion(inclusion, self.d)
         self.slab_scale = read_positive("slab_scale", slab_scale, self.d)
@@ -191,9 +195,9 @@ class SpikeSlab(Regression):
         """
         changes: dict[str, Any] = {}
         if inclusion is not None:
-            changes["inclusion"] = _read_inclusion(inclusion, self.d)
+            changes["inclusion"] = _read_inclusion(match("inclusion", inclusion, self), self.d)
         if slab_scale is not None:
-            changes["slab_scale"] = read_positive("slab_scale", slab_scale, self.d)
+            changes["slab_scale"] = self._read_positive("slab_scale", slab_scale)
         if noise_scale is not None:
             changes["noise_scale"] = self._read_noise(noise_scale)
         return self._changed(**changes)

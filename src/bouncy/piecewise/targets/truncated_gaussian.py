@@ -34,7 +34,8 @@ class TruncatedGaussian(Normal):
     lower, upper : scalar or (d,) array-like
         Ends of the box, which may be infinite.
     labels : sequence, optional
-        Names of the variables; 0, ..., d - 1 otherwise.
+        Names of the variables, in their order; by default those of the first of the arguments that is a series or data
+        frame, else 0, ..., d - 1. Series and data frames are matched by their labels.
 
     Attributes
     ----------
