@@ -20,7 +20,7 @@ from bouncy.results.data import Setup
 from bouncy.run.driver import Driver, Resources, continued, restored_workers
 from bouncy.run.endings import warn_about
 from bouncy.run.goal import Goal, check_goal
-from bouncy.run.progress import Progress
+from bouncy.run.progress import Progress, announced_compiling
 from bouncy.samplers import as_sampler
 from bouncy.samplers.contract import Sampler
 from bouncy.storage.checkpoint import Checkpoint, CheckpointError, read_checkpoint
@@ -124,8 +124,8 @@ def sample(
         `ProcessPoolExecutor`, the `get_executor()` of a Dask client, or those of loky and mpi4py, or a function that
         returns one and is called again when it breaks. Changes the speed, never the result.
     progress : bool or callable, optional
-        Show a bar for each chain; by default when standard error is a terminal. A function is called with a `Progress`
-        several times per second.
+        Show a bar for each chain, and say when something has to be compiled first; by default in terminals and
+        notebooks. A function is called with a `Progress` several times per second.
 
     Returns
     -------
@@ -180,9 +180,10 @@ def sample(
     if warmup is None:
         warmup = setup.sampler.default_warmup(target, 0 if until_se is not None else (goal.draws or 0) * thin)
     warmup_sweeps = check_count("warmup", warmup, 0) * setup.sampler.stride
-    workers = setup.new_workers(root.spawn(chains), _starts(target, initial, chains))
-    kept = None if checkpoint is None else Checkpoint.new(checkpoint, every)
-    run = Driver(setup, workers, warmup_sweeps, goal, resources, kept).run()
+    with announced_compiling(progress):
+        workers = setup.new_workers(root.spawn(chains), _starts(target, initial, chains))
+        kept = None if checkpoint is None else Checkpoint.new(checkpoint, every)
+        run = Driver(setup, workers, warmup_sweeps, goal, resources, kept).run()
     warn_about(run)
     return run  # type: ignore[return-value]
 
@@ -264,7 +265,8 @@ def resume(
     except BaseException:
         checkpoint.close()
         raise
-    longer = continued(run, goal, resources, checkpoint)
+    with announced_compiling(progress):
+        longer = continued(run, goal, resources, checkpoint)
     warn_about(longer)
     return longer  # type: ignore[return-value]
 

@@ -107,3 +107,14 @@ def test_the_width_of_the_terminal_is_used(folder):
             assert terminal.wait() == 0
         widest = max(map(len, terminal.output.splitlines()))
         assert min(columns, 100) - 15 < widest <= columns
+
+
+def test_first_use_says_that_it_compiles_and_can_be_interrupted(folder, tmp_path):
+    """Catches seconds without a word when nothing is compiled yet, and a Ctrl-C that waits until all of it is."""
+    command = _command("sample", "model.npz", *ENDLESS, "--sampler", "bps-exponential")
+    with Terminal(command, cwd=folder, environment={"NUMBA_CACHE_DIR": str(tmp_path)}) as terminal:
+        terminal.wait_for("compiling for a kind of model that is new here")
+        terminal.press("\x03")
+        assert terminal.wait() == 130, terminal.output
+    assert terminal.output.replace("\r", "").endswith("Interrupted.\n")
+    assert "Traceback" not in terminal.output

@@ -69,7 +69,7 @@ def _kinds() -> tuple[dict[str, Callable[[], Any]], dict[str, list[str]]]:
     from bouncy.targets import examples
 
     builders: dict[str, Callable[[], Any]] = {**examples(), **SPECIALISED}
-    spins, paths = sorted(names(SpinSampler)), sorted(names(PathSampler))
+    spins, paths = sorted(names(SpinSampler)), sorted(names(PathSampler))  # type: ignore[type-abstract]
     return builders, {name: paths if name in SPECIALISED else spins for name in builders}
 
 

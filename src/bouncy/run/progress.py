@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+from numba.core import event
 from tqdm.auto import tqdm
 
 # Most chains that have a bar each; more chains share one.
 _MOST_BARS = 8
 # Seconds from one report to the next.
 _INTERVAL = 0.1
+# Seconds of compiling after which a user is told about it.
+_PATIENCE = 1.0
 _STEPS = 1000
 
 
@@ -72,13 +78,12 @@ class Reporter:
     Parameters
     ----------
     progress : bool, callable or None
-        Whether to show bars, by default when standard error is a terminal, or a function to call.
+        Whether to show bars, by default in terminals and notebooks, or a function to call.
     """
 
     def __init__(self, progress: bool | Callable[[Progress], object] | None) -> None:
         self._call = progress if callable(progress) else None
-        shown = sys.stderr.isatty() if progress is None else bool(progress)
-        self._bars = _Bars() if shown and self._call is None else None
+        self._bars = _Bars() if _is_shown(progress) else None
         self._last = 0.0
 
     @property
@@ -103,6 +108,47 @@ class Reporter:
         """Remove the bars."""
         if self._bars is not None:
             self._bars.close()
+
+
+def _is_shown(progress: Any) -> bool:
+    """Say whether somebody is to see progress, and not a function of theirs."""
+    if progress is None:
+        return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return bool(progress) and not callable(progress)
+
+
+@contextmanager
+def announced_compiling(progress: Any) -> Iterator[None]:
+    """Tell a user who is shown progress why nothing moves, where something has to be compiled first."""
+    if not _is_shown(progress):
+        yield
+        return
+    with event.install_listener("numba:compile", _CompilingNotice()):
+        yield
+
+
+class _CompilingNotice(event.Listener):
+    """Writes a line, once, when something takes long to compile."""
+
+    def __init__(self) -> None:
+        self._depth, self._told = 0, False
+        self._timer: threading.Timer | None = None
+
+    def on_start(self, event: Any) -> None:
+        self._depth += 1
+        if self._depth == 1 and not self._told:
+            self._timer = threading.Timer(_PATIENCE, self._tell)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def on_end(self, event: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._timer is not None:
+            self._timer.cancel()
+
+    def _tell(self) -> None:
+        self._told = True
+        tqdm.write("bouncy: compiling for a kind of model that is new here; this happens once", file=sys.stderr)
 
 
 class _Bars:
