@@ -48,8 +48,8 @@ def test_models_have_fingerprints_of_their_own():
 
 def test_labels_belong_to_a_model():
     """Catches results that are read under the names of other sites."""
-    first, second, numbered = (bouncy.MRF.random(2, seed=0) for _ in range(3))
-    first.labels, second.labels, numbered.labels = ["a", "b"], ["b", "a"], [0, 1]
+    every = ["a", "b"], ["b", "a"], [0, 1]
+    first, second, numbered = (bouncy.MRF.random(2, seed=0, labels=labels) for labels in every)
     assert first.fingerprint != second.fingerprint
     assert numbered.fingerprint == bouncy.MRF.random(2, seed=0).fingerprint
 
@@ -87,12 +87,11 @@ def test_the_same_in_another_process():
 
     program = (
         "import bouncy\nclass Named: pass\n"
-        "target = bouncy.MRF.random(3, seed=0); target.labels = [Named(), 'b', ('c', 1)]\n"
+        "target = bouncy.MRF.random(3, seed=0, labels=[Named(), 'b', ('c', 1)])\n"
         "print(target.fingerprint)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    target = bouncy.MRF.random(3, seed=0)
-    target.labels = [Named(), "b", ("c", 1)]
+    target = bouncy.MRF.random(3, seed=0, labels=[Named(), "b", ("c", 1)])
     Named.__qualname__ = "Named"
     assert done.stdout.strip() == target.fingerprint
 

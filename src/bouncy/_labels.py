@@ -33,6 +33,11 @@ def check_labels(labels: Sequence[Hashable], d: int) -> Labels:
     return labels
 
 
+def read_labels(labels: Sequence[Hashable] | None, d: int) -> Labels | None:
+    """Return d labels that may be left out, checked."""
+    return None if labels is None else check_labels(labels, d)
+
+
 class Aligned(NamedTuple):
     """Arguments whose entries belong together in their order, and the labels of each axis that they share."""
 

@@ -1,13 +1,15 @@
-"""Memory: where arrays should begin, so that the speed of a loop does not depend on it, and how much is left."""
+"""Memory: where arrays begin, so that the speed of a loop does not depend on it; views to read; how much is left."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+Matrix = TypeVar("Matrix")
 
 _LINE = 64
 # Available memory that is assumed where the system does not report it.
@@ -27,6 +29,17 @@ def aligned_copy(array: NDArray[Any]) -> NDArray[Any]:
     copy = aligned_empty(*array.shape, dtype=array.dtype)
     copy[...] = array
     return copy
+
+
+def read_only(array: Matrix) -> Matrix:
+    """Return a view of an array, or of a sparse matrix in compressed rows, that cannot be written to."""
+    given: Any = array
+    if hasattr(given, "indptr"):
+        parts = tuple(read_only(getattr(given, name)) for name in ("data", "indices", "indptr"))
+        return type(given)(parts, shape=given.shape)  # type: ignore[no-any-return]
+    view = given.view()
+    view.flags.writeable = False
+    return view  # type: ignore[no-any-return]
 
 
 def available_memory() -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import inspect
+from abc import ABCMeta, abstractmethod
 from collections.abc import Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bouncy._labels import check_labels
+from bouncy._memory import read_only
 
 if TYPE_CHECKING:
     from bouncy.workers.contract import Plan, Worker
@@ -18,8 +19,33 @@ if TYPE_CHECKING:
 RunType = TypeVar("RunType", covariant=True)
 
 
-class Samplable(Generic[RunType]):
+class _Built(ABCMeta):
+    """Metaclass of targets, which can no longer be changed when their constructor has returned."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        target = super().__call__(*args, **kwargs)
+        close(target)
+        return target
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """Arguments of the constructor, which `inspect` would not look for behind `__call__`."""
+        whole = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
+
+
+def close(target: Samplable[Any]) -> None:
+    """Make the public attributes of a target read-only, arrays among them as views: an array may be the caller's."""
+    arrays = {name: value for name, value in vars(target).items() if isinstance(value, np.ndarray)}
+    views = {name: read_only(array) for name, array in arrays.items() if not name.startswith("_")}
+    vars(target).update(views, _is_closed=True)
+
+
+class Samplable(Generic[RunType], metaclass=_Built):
     """A distribution over d sites that can be sampled.
+
+    It never changes: what is sampled, labels and fingerprint included, is settled by its constructor. A subclass sets
+    `d` and, where it takes labels, `_labels = read_labels(labels, d)` there.
 
     Attributes
     ----------
@@ -42,10 +68,23 @@ class Samplable(Generic[RunType]):
     def labels(self) -> tuple[Hashable, ...]:
         return tuple(range(self.d)) if self._labels is None else self._labels
 
-    @labels.setter
-    def labels(self, labels: Sequence[Hashable] | None) -> None:
-        self._labels = None if labels is None else check_labels(labels, self.d)
-        self.__dict__.pop("fingerprint", None)  # which depends on them
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._refuse_change(name)
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._refuse_change(name)
+        super().__delattr__(name)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        close(self)  # arrays that travelled can be written to again
+
+    def _refuse_change(self, name: str) -> None:
+        if "_is_closed" in vars(self) and not name.startswith("_"):
+            raise AttributeError(
+                f"a target never changes, so that its {name} cannot be set: build another {type(self).__name__}"
+            )
 
     @property
     def sampled(self) -> Any:

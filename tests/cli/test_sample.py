@@ -206,7 +206,6 @@ def test_a_checkpoint_from_python_needs_its_model(invoke, small):
 def test_another_model_is_refused(invoke, small, place):
     """Catches chains that continue on another model."""
     assert invoke("sample", "small.json", *QUICK, "--checkpoint", "work").exit_code == 0
-    small.labels = None
     bouncy.save_model(bouncy.MRF(np.zeros((3, 3))), "other.npz")
     result = invoke("resume", "work", "other.npz", "--total-draws", 60)
     assert result.exit_code == 1

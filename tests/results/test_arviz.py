@@ -15,9 +15,7 @@ xarray = pytest.importorskip("xarray")
 @pytest.fixture(scope="module")
 def target():
     """Return five coupled spins with names."""
-    mrf = bouncy.MRF.random(5, seed=3)
-    mrf.labels = ["a", "b", "c", "d", "e"]
-    return mrf
+    return bouncy.MRF.random(5, seed=3, labels=["a", "b", "c", "d", "e"])
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +100,7 @@ def test_parameters_do_not_hide_draws():
 def test_labels_of_other_kinds_are_text():
     """Catches labels that xarray cannot index: tuples, large numbers, numbers beside text."""
     for labels in ([("a", 1), ("a", 2)], [2**70, 1], ["a", 1], [True, 0]):
-        target = bouncy.MRF.random(2, seed=0)
-        target.labels = labels
+        target = bouncy.MRF.random(2, seed=0, labels=labels)
         tree = bouncy.sample(target, chains=1, draws=5, seed=0).to_arviz()
         assert tree["posterior"]["site"].values.tolist() == [str(label) for label in labels]
 

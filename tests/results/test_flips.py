@@ -47,8 +47,7 @@ def test_crossings_of_continuous_variables(seed):
 def test_frozen_sites_are_named(keep, seed):
     """Catches a site that never moved and goes unnoticed because no states were kept."""
     names = ["a", "b", "c", "d", "e", "f", "g", "h"]
-    target = bouncy.MRF(np.zeros((8, 8)), np.array([0.0, *[40.0] * 6, 0.1]))
-    target.labels = names
+    target = bouncy.MRF(np.zeros((8, 8)), np.array([0.0, *[40.0] * 6, 0.1]), labels=names)
     run = bouncy.sample(target, chains=2, draws=50, seed=seed, keep=keep)
     assert run.diagnostics["constant_sites"].tolist() == [1, 2, 3, 4, 5, 6]
     said = "6 of 8 sites never moved and are called constant: b, c, d, e, f, ..."

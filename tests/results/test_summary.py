@@ -15,8 +15,8 @@ STUCK = np.array([[1, 1, 1], [-1, -1, -1]])
 @pytest.fixture(scope="module")
 def run():
     """Return a run on three sites of which one never moves."""
-    target = bouncy.MRF(np.zeros((3, 3)), [0.1, 40.0, -0.2])
-    target.labels = ["plain", "<script>alert(1)</script>", ("a", 1)]
+    labels = ["plain", "<script>alert(1)</script>", ("a", 1)]
+    target = bouncy.MRF(np.zeros((3, 3)), [0.1, 40.0, -0.2], labels=labels)
     return bouncy.sample(target, chains=2, draws=100, seed=0)
 
 
@@ -85,8 +85,8 @@ def test_html_escapes_labels(run):
 
 def test_labels_stay_on_their_line():
     """Catches a label that breaks the table."""
-    target = bouncy.MRF(np.zeros((2, 2)), [0.0, 40.0])
-    target.labels = ["first\nsecond", "a label that is much longer than a column"]
+    labels = ["first\nsecond", "a label that is much longer than a column"]
+    target = bouncy.MRF(np.zeros((2, 2)), [0.0, 40.0], labels=labels)
     text = str(bouncy.sample(target, chains=1, draws=20, seed=0).summary())
     assert r"first\nsecond" in text
     assert "a label that is much lo…" in text

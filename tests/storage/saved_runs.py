@@ -12,9 +12,7 @@ X = np.array([[1.0, 0.2], [0.3, -1.0], [0.5, 0.5]])
 
 def named():
     """Return three spins whose labels are of several kinds."""
-    target = bouncy.MRF.random(3, seed=1)
-    target.labels = ["a", ("b", 1), 7]
-    return target
+    return bouncy.MRF.random(3, seed=1, labels=["a", ("b", 1), 7])
 
 
 def scheme():

@@ -261,8 +261,8 @@ def test_headers_stay_small():
     """Catches a header that grows with the number of chains or sites: an attribute of HDF5 holds 64 kB."""
     sizes = []
     for chains, d in ((1, 2), (60, 40)):
-        target = bouncy.MRF(np.zeros((d, d)), 0.1)
-        target.labels = [f"a long label of site number {i}" for i in range(d)]
+        labels = [f"a long label of site number {i}" for i in range(d)]
+        target = bouncy.MRF(np.zeros((d, d)), 0.1, labels=labels)
         header, _ = pack(bouncy.sample(target, chains=chains, draws=1, warmup=0, pairs="none", seed=0))
         sizes.append(len(json.dumps(header)))
     assert abs(sizes[1] - sizes[0]) < 400  # the indices of chains
@@ -275,8 +275,7 @@ def test_labels_that_cannot_be_told_apart(path):
         def __str__(self):
             return "site"
 
-    target = bouncy.MRF.random(2, seed=0)
-    target.labels = [Site(), Site()]
+    target = bouncy.MRF.random(2, seed=0, labels=[Site(), Site()])
     run = bouncy.sample(target, chains=1, draws=5, seed=0)
     with pytest.raises(ValueError, match="have the same text"):
         run.save(path)

@@ -20,6 +20,7 @@ from bouncy.targets.contract import Target
 RING = '''
 from typing import NamedTuple
 import numpy as np
+from bouncy._labels import read_labels
 from bouncy.targets.by_address import linked
 from bouncy.targets.contract import Target, target_part
 
@@ -28,8 +29,8 @@ class IsingRing(Target):
 
     json_kind = "ising-ring"
 
-    def __init__(self, d, coupling):
-        self.d, self.coupling = d, coupling
+    def __init__(self, d, coupling, labels=None):
+        self.d, self.coupling, self._labels = d, coupling, read_labels(labels, d)
 
     def view(self):
         return linked(Ring(self.coupling), self.d)
@@ -39,7 +40,8 @@ class IsingRing(Target):
 
     @classmethod
     def from_json(cls, fields):
-        return cls(fields.count("d", 1), fields.number("coupling"))
+        d = fields.count("d", 1)
+        return cls(d, fields.number("coupling"), fields.labels(d))
 
 @target_part()
 class Ring(NamedTuple):
@@ -63,7 +65,7 @@ bouncy.testing.check_target(bouncy.targets.examples()["ising-ring"]())
 # costs alone give log p relative to that of the state of all -1
 log_z = bouncy.exact(ring).log_z + 5 * 0.3
 assert math.isclose(log_z, math.log((2 * math.cosh(0.3)) ** 5 + (2 * math.sinh(0.3)) ** 5)), log_z
-ring.labels = tuple("abcde")
+ring = bouncy.IsingRing(5, 0.3, tuple("abcde"))
 bouncy.save_model(ring, sys.argv[1] + "/ring.json")
 again = bouncy.load_model(sys.argv[1] + "/ring.json")
 assert type(again) is IsingRing and (again.d, again.coupling, again.labels) == (5, 0.3, tuple("abcde"))

@@ -249,7 +249,8 @@ def test_parameters_are_copied_and_scalars_fill():
     W = np.ones((2, 3))
     rbm = RBM(W, 1.0, [1, 2, 3])
     W[:] = 7.0
-    rbm.W[:] = 8.0
+    with pytest.raises(ValueError, match="read-only"):
+        rbm.W[:] = 8.0
     assert np.array_equal(rbm.W, np.ones((2, 3)))
     assert np.array_equal(rbm.b, [1.0, 1.0])
     assert np.array_equal(rbm.c, [1.0, 2.0, 3.0])

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._fingerprint import PROBES, described, probe_generator
 from bouncy._labels import match
+from bouncy._memory import read_only
 from bouncy._samplable import Samplable
 from bouncy._validation import check_real_array
 from bouncy.piecewise.potential import Potential, View, new_view
@@ -50,7 +51,7 @@ class PiecewiseTarget(_Base, ABC):
     @cached_property
     def scale(self) -> Array:
         """The length, (d,), by which each coordinate is measured: the particle moves in y / scale."""
-        return self.potential.natural_scale()
+        return read_only(self.potential.natural_scale())
 
     @property
     def rates(self) -> tuple[float | None, float | None]:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._dispatch import part
+from bouncy._memory import read_only
 from bouncy._validation import first_true
 from bouncy.piecewise.coupling import Dense, Matrix, Sparse, as_coupling
 
@@ -73,6 +74,12 @@ class Cells:
             raise ValueError(
                 "the cells of a coordinate must follow one another: the upper end of one is the lower of the next"
             )
+        for field in fields(self):
+            object.__setattr__(self, field.name, read_only(getattr(self, field.name)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the arguments, so that the arrays are read-only wherever it arrives."""
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     @classmethod
     def alike(
@@ -217,6 +224,18 @@ class Potential:
             raise ValueError(
                 f"coupling must be symmetric; it differs from its transpose by {skew:.3g}. Use (A + A.T) / 2"
             )
+        object.__setattr__(self, "_writable", A)
+        for name in ("coupling", "linear"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the arguments, so that the arrays are read-only wherever it arrives."""
+        return type(self), (self.coupling, self.linear, self.cells)
+
+    def shared_coupling(self) -> Dense | Sparse:
+        """Return A for compiled loops, which all views of a dense one share; nothing may write to it."""
+        # Read-only arrays have another numba type, for which loops would be compiled again.
+        return as_coupling(self._writable)  # type: ignore[attr-defined]
 
     def energy(self, y: Array) -> float:
         """Return U(y) for y of shape (d,), in O(d^2); +inf outside the outermost ends."""
@@ -276,7 +295,7 @@ def new_view(potential: Potential, scale: Array) -> View:
         jumps = [_jump(at_upper, at_lower, cells.first) for at_upper, at_lower in (x, phi)]
     # Writable arrays: read-only ones have another numba type, for which loops would be compiled again.
     rows = {field.name: np.require(getattr(cells, field.name), requirements=["C", "W"]) for field in fields(Cells)}
-    return View(as_coupling(potential.coupling), potential.linear.copy(), **rows, x_jump=jumps[0], phi_jump=jumps[1])
+    return View(potential.shared_coupling(), potential.linear.copy(), **rows, x_jump=jumps[0], phi_jump=jumps[1])
 
 
 def _jump(at_upper: Array, at_lower: Array, first: NDArray[np.int64]) -> Array:

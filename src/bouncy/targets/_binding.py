@@ -218,5 +218,5 @@ def _warn_slow(reasons: dict[str, str]) -> None:
         f"called as plain Python, much slower than compiled code, because numba cannot compile {what}. Pass "
         "compile=False to turn this warning off",
         SlowTargetWarning,
-        stacklevel=6,
+        stacklevel=7,
     )

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from bouncy._labels import Labels
 from bouncy._validation import check_nonnegative
 from bouncy.targets.by_address import Linked, linked
 from bouncy.targets.contract import (
@@ -29,8 +30,8 @@ from bouncy.targets.contract import (
 class Clamped(Target):
     """The distribution of the free spins of a target given the others; made by `Target.clamp`."""
 
-    def __init__(self, target: Target, free: NDArray[np.intp], spins: NDArray[np.int8]) -> None:
-        self.d = free.size
+    def __init__(self, target: Target, free: NDArray[np.intp], spins: NDArray[np.int8], labels: Labels) -> None:
+        self.d, self._labels = free.size, labels
         self._target = target
         self.selects_variables = target.selects_variables
         self._free = free.astype(np.int64)
@@ -56,7 +57,8 @@ class Tempered(Target):
     """The distribution proportional to p(s)^beta; made by `Target.tempered`."""
 
     def __init__(self, target: Target, beta: float) -> None:
-        self.d, self.selects_variables = target.d, target.selects_variables
+        self.d, self._labels = target.d, target._labels
+        self.selects_variables = target.selects_variables
         self._target = target
         self._beta = beta
 

@@ -43,7 +43,7 @@ from numpy.typing import ArrayLike, NDArray
 from bouncy._compile import helper, kernel
 from bouncy._dispatch import Bounds, generic, implements, part
 from bouncy._fingerprint import PROBES, described, fixed_spins, probe_generator
-from bouncy._labels import match
+from bouncy._labels import Labels, match
 from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative, check_spins
 
@@ -170,7 +170,7 @@ class Target(_Base, ABC):
 
     @classmethod
     def from_json(cls, fields: Fields) -> Target:
-        """Return the target of a JSON document, taking its fields, without labels; errors name the field."""
+        """Return the target of a JSON document, taking its fields, `fields.labels(d)` too; errors name the field."""
         raise NotImplementedError(f"{cls.__name__} cannot be read from JSON")
 
     # Conditioning and temperature
@@ -201,8 +201,7 @@ class Target(_Base, ABC):
         free = np.flatnonzero(spins == 0)
         if free.size == 0:
             raise ValueError(f"evidence clamps all {self.d} sites; leave at least one free (log_prob needs no sampler)")
-        given = self._given(free, spins)
-        given.labels = tuple(self.labels[i] for i in free)
+        given = self._given(free, spins, tuple(self.labels[i] for i in free))
         given._parent = (self, free, spins)
         return given
 
@@ -228,16 +227,20 @@ class Target(_Base, ABC):
         0.5
         """
         tempered = self._tempered(check_nonnegative("beta", beta))
-        tempered._labels, tempered._parent = self._labels, self._parent
+        tempered._parent = self._parent
         return tempered
 
-    def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8]) -> Target:
-        """Return the target over the `free` sites; `spins`, (d,), holds the evidence and zeros at the free sites."""
+    def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8], labels: Labels) -> Target:
+        """Return the target over the `free` sites, which have these labels.
+
+        `spins`, (d,), holds the evidence and zeros at the free sites.
+        """
         from bouncy.targets.conditioning import Clamped
 
-        return Clamped(self, free, spins)
+        return Clamped(self, free, spins, labels)
 
     def _tempered(self, beta: float) -> Target:
+        """Return the target at another temperature, with the same labels."""
         from bouncy.targets.conditioning import Tempered
 
         return Tempered(self, beta)

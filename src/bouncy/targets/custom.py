@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._dispatch import FINITE
+from bouncy._labels import read_labels
 from bouncy._validation import check_count, check_flag
 from bouncy.targets._binding import Binding
 from bouncy.targets._data import read_cache, read_data
@@ -112,7 +113,7 @@ class Custom(Target):
             "conditional_means": conditional_means,
         }
         self.d = check_count("d", d)
-        self.labels = labels
+        self._labels = read_labels(labels, self.d)
         self._check_roles({role for role, function in given.items() if function is not None}, cache is not None)
         arrays = () if cache is None else (read_cache(cache),)
         known = () if data is None else (read_data(data),)
@@ -136,9 +137,9 @@ class Custom(Target):
             )
 
     @property
-    def roles(self) -> set[str]:
+    def roles(self) -> frozenset[str]:
         """Names of the functions that were given."""
-        return set(self._binding.roles)
+        return frozenset(self._binding.roles)
 
     def run_by_python(self, role: str, s: NDArray[np.int8], i: int) -> Any:
         """Return the result of a function called as plain Python; `i` is the site, for functions that take one."""

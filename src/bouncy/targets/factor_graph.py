@@ -10,11 +10,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._labels import Labels
+from bouncy._memory import read_only
 from bouncy._validation import check_flag, check_real_array, entry, first_true
 from bouncy.targets.by_address import Linked, linked
 from bouncy.targets.contract import Target, target_part
 from bouncy.targets.fields import cheaper_storage
-from bouncy.targets.incidence import BYTES_PER_SITE, by_site, number_sites, pairs_in
+from bouncy.targets.incidence import BYTES_PER_SITE, by_label, by_site, number_sites, pairs_in
 from bouncy.targets.mrf import MRF
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ class FactorGraph(Target):
         read = [_read_factor(k, factor, check_flag("log", log)) for k, factor in enumerate(_as_list(factors))]
         names, groups = number_sites((variables for variables, _ in read), d, labels, "factors")
         self.d: int = len(names)
-        self.labels = names
+        self._labels = names
         self._offset = float(sum(table for _, table in read if table.ndim == 0))
         self._tables = [table for _, table in read if table.ndim]
         self._groups = [group for group in groups if group]
@@ -131,7 +133,7 @@ class FactorGraph(Target):
         names = self.labels
         constant: list[Any] = [((), np.array(self._offset))] if self._offset else []
         pairs = zip(self._groups, self._tables, strict=True)
-        return constant + [(tuple(names[i] for i in group), table.copy()) for group, table in pairs]
+        return constant + [(tuple(names[i] for i in group), read_only(table)) for group, table in pairs]
 
     def to_mrf(self) -> MRF:
         """Return the same distribution as a Markov random field, constant and labels included.
@@ -184,13 +186,20 @@ class FactorGraph(Target):
         d = fields.count("d", BYTES_PER_SITE)
         log = fields.choice("log", (True, False))
         rows = enumerate(fields.rows("factors"))
-        return cls([_factor_from_json(fields, row, f"factors[{k}]", d, log) for k, row in rows], d=d, log=log)
+        factors = [_factor_from_json(fields, row, f"factors[{k}]", d, log) for k, row in rows]
+        return cls._numbered(factors, fields.labels(d) or range(d), log)
+
+    @classmethod
+    def _numbered(cls, factors: Sequence[Any], labels: Sequence[Hashable], log: bool = True) -> FactorGraph:
+        """Return the graph of some factors of numbered sites, given the labels of these."""
+        groups = by_label((group for group, _ in factors), labels)
+        return cls(zip(groups, (table for _, table in factors), strict=True), labels=labels, log=log)
 
     def __repr__(self) -> str:
         n, largest = len(self._groups), max(map(len, self._groups), default=0)
         return f"FactorGraph(d={self.d}, {_count(n, 'factor')} of up to {_count(largest, 'variable')})"
 
-    def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8]) -> FactorGraph:
+    def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8], labels: Labels) -> FactorGraph:
         number = {int(site): k for k, site in enumerate(free)}
         left: list[Any] = [((), self._offset)]
         for group, table in zip(self._groups, self._tables, strict=True):
@@ -199,13 +208,13 @@ class FactorGraph(Target):
                 known = {self.labels[i]: int(spins[i]) for i in group if spins[i]}
                 raise ValueError(f"evidence has probability zero: a factor rules out {known!r}")
             left.append((tuple(number[i] for i in group if i in number), part))
-        return FactorGraph(left, d=free.size, log=True)
+        return self._numbered(left, labels)
 
     def _tempered(self, beta: float) -> FactorGraph:
         """Multiply the log-potentials; zeros stay zeros, at beta = 0 as well."""
         tables = [np.multiply(table, beta, out=table.copy(), where=np.isfinite(table)) for table in self._tables]
         factors: list[Any] = [((), beta * self._offset), *zip(self._groups, tables, strict=True)]
-        return FactorGraph(factors, d=self.d, log=True)
+        return self._numbered(factors, self.labels)
 
     def _check_overflow(self) -> None:
         """Raise unless any difference of two values of log p fits in a float64."""

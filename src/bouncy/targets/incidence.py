@@ -45,6 +45,11 @@ def number_sites(
     return tuple(site), numbered
 
 
+def by_label(groups: Iterable[tuple[int, ...]], labels: Sequence[Hashable]) -> list[tuple[Hashable, ...]]:
+    """Return groups with the number of each site replaced by its label."""
+    return [tuple(labels[i] for i in group) for group in groups]
+
+
 def _known_labels(d: Any, labels: Any) -> tuple[Hashable, ...] | None:
     if labels is None:
         return None if d is None else tuple(range(check_count("d", d)))

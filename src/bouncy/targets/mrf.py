@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from bouncy._labels import align, match
-from bouncy._memory import aligned_copy, aligned_empty
+from bouncy._labels import Labels, align, match, read_labels
+from bouncy._memory import aligned_copy, aligned_empty, read_only
 from bouncy._validation import (
     as_seed_sequence,
     check_count,
@@ -56,6 +56,8 @@ class MRF(Target):
         Names of the sites, in their order; by default those of the data frame or series, else 0, ..., d - 1.
     offset : float
         Added to log p: log p(s) = offset - s.r - s'Ms/2. It changes `log_prob` and nothing that is sampled.
+    shape : int or sequence of int, optional
+        Sides of the lattice that the sites are on, numbered in C order; for pictures.
 
     Attributes
     ----------
@@ -64,7 +66,7 @@ class MRF(Target):
     labels : tuple
         Names of the sites.
     shape : tuple of int or None
-        Sides of the lattice if the model was made by `ising`, whose sites are numbered in C order.
+        Sides of the lattice, if there is one.
 
     Examples
     --------
@@ -86,6 +88,7 @@ class MRF(Target):
         symmetrize: bool = False,
         labels: Sequence[Hashable] | None = None,
         offset: float = 0.0,
+        shape: int | Sequence[int] | None = None,
     ) -> None:
         (M, r), named = align(("M", M, "site", "site"), ("r", r, "site"))
         matrix = _read_couplings(M)
@@ -96,9 +99,9 @@ class MRF(Target):
         _check_range(matrix, fields, row_scale)
 
         self.d: int = matrix.shape[0]
-        self.labels = named["site"] if labels is None else labels
+        self._labels = read_labels(named["site"] if labels is None else labels, self.d)
         self.offset = check_finite("offset", offset)
-        self.shape: tuple[int, ...] | None = None
+        self.shape: tuple[int, ...] | None = None if shape is None else _read_sides(shape, self.d)
         self.is_sparse = _is_sparse(matrix)
         # Compiled loops are specialised on writable arrays; users only ever see read-only views of these.
         self._r = fields
@@ -110,7 +113,14 @@ class MRF(Target):
             self._M: NDArray[np.float64] = aligned_copy(matrix)
 
     @classmethod
-    def random(cls, d: int, sigma_M: float = 0.2, sigma_r: float = 0.1, seed: Any = 0) -> MRF:
+    def random(
+        cls,
+        d: int,
+        sigma_M: float = 0.2,
+        sigma_r: float = 0.1,
+        seed: Any = 0,
+        labels: Sequence[Hashable] | None = None,
+    ) -> MRF:
         """Draw from the paper's ensemble: M = (A + A')/2, zero diagonal, A_ij ~ sigma_M N(0,1), r_i ~ sigma_r N(0,1).
 
         Examples
@@ -126,7 +136,7 @@ class MRF(Target):
         A = sigma_M * generator.standard_normal((d, d))
         M = (A + A.T) / 2
         np.fill_diagonal(M, 0.0)
-        return cls(M, sigma_r * generator.standard_normal(d))
+        return cls(M, sigma_r * generator.standard_normal(d), labels=labels)
 
     @classmethod
     def ising(
@@ -135,6 +145,7 @@ class MRF(Target):
         coupling: float | Sequence[float] = 0.44,
         field: ArrayLike = 0.0,
         periodic: bool = True,
+        labels: Sequence[Hashable] | None = None,
     ) -> MRF:
         """Make a lattice with p(s) ~ exp(coupling sum_<ij> s_i s_j + field sum_i s_i), stored sparsely.
 
@@ -148,6 +159,8 @@ class MRF(Target):
         periodic : bool
             Wrap every dimension around. The sum runs over one bond per site and direction, so on a side of 2 the
             same pair is joined twice (its coupling is doubled), and a side of 1 adds nothing.
+        labels : sequence, optional
+            Names of the sites.
 
         Examples
         --------
@@ -162,9 +175,8 @@ class MRF(Target):
         if fields.ndim > 0 and fields.shape != sides:
             raise ValueError(f"field must be a scalar or have the lattice's shape {sides}, got shape {fields.shape}")
         r = 0.0 - fields  # not -fields, which would make negative zeros
-        lattice = cls(_lattice_couplings(sides, couplings, periodic), r.ravel() if r.ndim else r)
-        lattice.shape = sides
-        return lattice
+        M = _lattice_couplings(sides, couplings, periodic)
+        return cls(M, r.ravel() if r.ndim else r, labels=labels, shape=sides)
 
     @classmethod
     def from_ising(cls, h: Any, J: Any, temperature: float = 1.0, offset: float = 0.0) -> MRF:
@@ -243,22 +255,20 @@ class MRF(Target):
         M = _couplings_from_json(fields, len(r))
         if not sparse:
             fields.check_memory(8 * len(r) ** 2, "fields")
-        shape = _lattice_from_json(fields, len(r))
-        model = cls(M if sparse else M.toarray(), r, offset=offset)
-        model.shape = shape
-        return model
+        shape, labels = _lattice_from_json(fields, len(r)), fields.labels(len(r))
+        return cls(M if sparse else M.toarray(), r, offset=offset, shape=shape, labels=labels)
 
     @property
     def M(self) -> Any:
         """Couplings, (d, d), read-only: an ndarray, or a `csr_array` if the model was given sparse."""
         if not self.is_sparse:
-            return _read_only(self._M)
-        return self._csr(_read_only(self._data))
+            return read_only(self._M)
+        return self._csr(read_only(self._data))
 
     @property
     def r(self) -> NDArray[np.float64]:
         """Fields, (d,), read-only."""
-        return _read_only(self._r)
+        return read_only(self._r)
 
     def log_prob(self, s: ArrayLike) -> NDArray[np.float64]:
         """Return the unnormalised log p(s) = offset - s.r - s'Ms/2, shape (...), of spins -1/+1, shape (..., d)."""
@@ -287,17 +297,15 @@ class MRF(Target):
             return scipy.sparse.csr_array(self._M != 0)
         return self._csr(np.ones(self._data.size, dtype=np.bool_))
 
-    def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8]) -> MRF:
+    def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8], labels: Labels) -> MRF:
         M, clamped = self.M, spins.astype(np.float64)
         fields = self._r + M @ clamped
         # Of s'Ms/2 the clamped pairs are counted once: half of what they add to each other's fields.
         offset = self.offset - 0.5 * float(clamped @ (fields + self._r))
-        return MRF(M[free][:, free], fields[free], offset=offset)
+        return MRF(M[free][:, free], fields[free], offset=offset, labels=labels)
 
     def _tempered(self, beta: float) -> MRF:
-        tempered = MRF(beta * self.M, beta * self._r, offset=beta * self.offset)
-        tempered.shape = self.shape
-        return tempered
+        return MRF(beta * self.M, beta * self._r, offset=beta * self.offset, labels=self._labels, shape=self.shape)
 
     def __repr__(self) -> str:
         pairs = (self._data.size if self.is_sparse else int(np.count_nonzero(self._M))) // 2
@@ -309,7 +317,8 @@ class MRF(Target):
     def _csr(self, data: NDArray[Any]) -> scipy.sparse.csr_array:
         # scipy wants both index arrays of one type and would copy the larger to match
         indptr = self._indptr.astype(np.int32) if data.size < 2**31 else self._indptr
-        matrix = scipy.sparse.csr_array((data, _read_only(self._indices), indptr), shape=(self.d, self.d))
+        index = read_only(self._indices), read_only(indptr)
+        matrix = scipy.sparse.csr_array((data, *index), shape=(self.d, self.d))
         matrix.has_canonical_format = True
         return matrix
 
@@ -450,6 +459,14 @@ def _read_shape(shape: Any) -> tuple[int, ...]:
     return sides
 
 
+def _read_sides(shape: Any, d: int) -> tuple[int, ...]:
+    """Return the sides of a lattice of d sites."""
+    sides = _read_shape(shape)
+    if math.prod(sides) != d:
+        raise ValueError(f"shape must be the sides of a lattice of {d} sites, got {sides}")
+    return sides
+
+
 def _per_dimension(coupling: Any, n: int) -> NDArray[np.float64]:
     couplings = check_real_array("coupling", coupling)
     if couplings.ndim > 0 and couplings.shape != (n,):
@@ -517,12 +534,6 @@ def _lattice_from_json(fields: Fields, d: int) -> tuple[int, ...] | None:
 
 def _is_sparse(M: Any) -> bool:
     return bool(scipy.sparse.issparse(M))
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 EXAMPLES = {"mrf-dense": lambda: MRF.random(3), "mrf-sparse": lambda: MRF.ising(3)}

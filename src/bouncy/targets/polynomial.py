@@ -10,10 +10,11 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._labels import Labels
 from bouncy._validation import check_finite, check_positive, check_real_array
 from bouncy.targets.by_address import Linked, linked
 from bouncy.targets.contract import Target, target_part
-from bouncy.targets.incidence import BYTES_PER_SITE, by_site, number_sites, pairs_in
+from bouncy.targets.incidence import BYTES_PER_SITE, by_label, by_site, number_sites, pairs_in
 
 if TYPE_CHECKING:
     from bouncy.formats.files.json_fields import Fields
@@ -84,7 +85,7 @@ class Polynomial(Target):
         products, energies = _read_terms(terms, coefficients)
         names, groups = number_sites(products, d, labels, "terms")
         self.d: int = len(names)
-        self.labels = names
+        self._labels = names
         merged = _merge(groups, energies, self.vartype)
         self._constant = merged.pop((), 0.0)
         self._terms = [term for term, energy in merged.items() if energy != 0]
@@ -139,7 +140,9 @@ class Polynomial(Target):
             term, value = listed(fields.source, row, f"terms[{k}]", 2)
             terms.append(sites(fields.source, term, f"terms[{k}][0]", d))
             values.append(number(fields.source, value, f"terms[{k}][1]"))
-        return cls(terms, np.array(values), vartype=vartype, temperature=temperature, d=d)
+        labels = fields.labels(d)
+        named = terms if labels is None else by_label(terms, labels)
+        return cls(named, np.array(values), vartype=vartype, temperature=temperature, d=d, labels=labels)
 
     def __repr__(self) -> str:
         n = len(self._terms)
@@ -158,17 +161,19 @@ class Polynomial(Target):
             )
         return coefficients, 0.0 - self._constant / self.temperature
 
-    def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8]) -> Polynomial:
+    def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8], labels: Labels) -> Polynomial:
         products = [(), *self._terms]
         energies = [self._constant, *self._energies]
         left = _substitute(zip(products, energies, strict=True), free, spins, self.vartype)
-        return self._like(*left, d=free.size)
+        return self._like(*left, labels)
 
     def _tempered(self, beta: float) -> Polynomial:
-        return self._like([(), *self._terms], beta * np.r_[self._constant, self._energies], d=self.d)
+        return self._like([(), *self._terms], beta * np.r_[self._constant, self._energies], self.labels)
 
-    def _like(self, terms: Sequence[Any], energies: ArrayLike, d: int) -> Polynomial:
-        return Polynomial(terms, energies, vartype=self.vartype, d=d, temperature=self.temperature)
+    def _like(self, terms: Sequence[tuple[int, ...]], energies: ArrayLike, labels: Labels) -> Polynomial:
+        """Return a polynomial of the same kind, given terms of numbered sites and the labels of these."""
+        products = by_label(terms, labels)
+        return Polynomial(products, energies, vartype=self.vartype, labels=labels, temperature=self.temperature)
 
 
 # Validation

@@ -11,7 +11,8 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import helper
-from bouncy._labels import align, join_labels
+from bouncy._labels import Labels, align, check_labels, join_labels
+from bouncy._memory import read_only
 from bouncy._validation import check_real_array, check_spins
 from bouncy.targets.by_address import Linked, linked
 from bouncy.targets.contract import Target, target_part
@@ -88,24 +89,24 @@ class RBM(Target):
         self.units = units
         self.d: int = self.n_visible + self.n_hidden
         names = (named["visible"], _unit_names("v", self.n_visible)), (named["hidden"], _unit_names("h", self.n_hidden))
-        self.labels = join_labels(*names) if labels is None else labels
+        self._labels = check_labels(join_labels(*names) if labels is None else labels, self.d)
         self._form = self._spin_form()
         self._mrf = self._form.to_mrf(self.labels)
 
     @property
     def W(self) -> NDArray[np.float64]:
-        """Weights, (n_visible, n_hidden), a copy."""
-        return self._W.copy()
+        """Weights, (n_visible, n_hidden), read-only."""
+        return read_only(self._W)
 
     @property
     def b(self) -> NDArray[np.float64]:
-        """Biases of the visible units, (n_visible,), a copy."""
-        return self._b.copy()
+        """Biases of the visible units, (n_visible,), read-only."""
+        return read_only(self._b)
 
     @property
     def c(self) -> NDArray[np.float64]:
-        """Biases of the hidden units, (n_hidden,), a copy."""
-        return self._c.copy()
+        """Biases of the hidden units, (n_hidden,), read-only."""
+        return read_only(self._c)
 
     def marginal(self) -> VisibleRBM:
         """Return the distribution of the visible units, the hidden ones summed out.
@@ -162,7 +163,7 @@ class RBM(Target):
         for i, row in enumerate(listed(fields.source, fields.take("W"), "W", len(b))):
             for j, value in enumerate(listed(fields.source, row, f"W[{i}]", len(c))):
                 W[i, j] = number(fields.source, value, f"W[{i}][{j}]")
-        return cls(W, b, c, units=units)
+        return cls(W, b, c, units=units, labels=fields.labels(len(b) + len(c)))
 
     def __repr__(self) -> str:
         return f"RBM({self.n_visible} visible, {self.n_hidden} hidden, {self.units} units)"
@@ -177,11 +178,11 @@ class RBM(Target):
         offset = float(np.sum(b) / 2 + np.sum(c) / 2 + np.sum(by_hidden))
         return _SpinForm(W / 4, b / 2 + by_visible, c / 2 + by_hidden, offset)
 
-    def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8]) -> Target:
-        return self._mrf._given(free, spins)
+    def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8], labels: Labels) -> Target:
+        return self._mrf._given(free, spins, labels)
 
     def _tempered(self, beta: float) -> RBM:
-        return RBM(beta * self._W, beta * self._b, beta * self._c, units=self.units)
+        return RBM(beta * self._W, beta * self._b, beta * self._c, units=self.units, labels=self._labels)
 
 
 class _SpinForm(NamedTuple):
@@ -206,10 +207,10 @@ class _SpinForm(NamedTuple):
 class VisibleRBM(Target):
     """The visible units of a restricted Boltzmann machine; made by `RBM.marginal`."""
 
-    def __init__(self, form: _SpinForm, labels: Any = None) -> None:
+    def __init__(self, form: _SpinForm, labels: Labels) -> None:
         self._form = form
         self.d: int = form.W.shape[0]
-        self.labels = labels
+        self._labels = labels
         exponent = 4 * form.W
         exponent[np.abs(exponent) > _LARGEST_EXPONENT] = np.nan
         self._ratio = np.exp(exponent)
@@ -225,10 +226,10 @@ class VisibleRBM(Target):
         n_visible, n_hidden = self._form.W.shape
         return f"VisibleRBM({n_visible} visible, {n_hidden} hidden)"
 
-    def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8]) -> VisibleRBM:
+    def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8], labels: Labels) -> VisibleRBM:
         W, b, c, offset = self._form
         form = _SpinForm(W[free], b[free], c + spins @ W, offset + float(spins @ b))
-        return VisibleRBM(form)
+        return VisibleRBM(form, labels)
 
 
 # Validation

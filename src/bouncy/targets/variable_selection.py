@@ -10,7 +10,8 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from bouncy._memory import aligned_copy
+from bouncy._labels import read_labels
+from bouncy._memory import aligned_copy, read_only
 from bouncy._validation import check_count, check_flag, check_positive, check_spins, entry, first_true
 from bouncy.targets._factored import FactoredModel, new_factored_model
 from bouncy.targets._regression import (
@@ -146,7 +147,7 @@ class VariableSelection(Target):
     ) -> None:
         names, design, response, (slab_scale, inclusion) = read_data(X, y, slab_scale=slab_scale, inclusion=inclusion)
         self.n, self.d = design.shape
-        self.labels = names if labels is None else labels
+        self._labels = read_labels(names if labels is None else labels, self.d)
         self.intercept = check_flag("intercept", intercept)
         self._rank = self.n - self.intercept
         if self._rank < 2:
@@ -284,8 +285,8 @@ class VariableSelection(Target):
 
     @property
     def inclusion(self) -> Array:
-        """Prior inclusion probabilities, (p,)."""
-        return self._inclusion.probabilities.copy()
+        """Prior inclusion probabilities, (p,), read-only."""
+        return read_only(self._inclusion.probabilities)
 
     def __repr__(self) -> str:
         prior = "independent" if self.g is None else f"g={self.g:g}"

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._dispatch import check_range
 from bouncy._fingerprint import rounded
+from bouncy._memory import read_only
 from bouncy._samplable import RunType, Samplable
 from bouncy._validation import check_count, check_real_array
 from bouncy.recorders.batches import Batch
@@ -77,8 +78,8 @@ class Within(Samplable[RunType]):
         if not callable(build):
             raise TypeError(f"build must be a function that returns a target, got {build!r:.60}")
         self.build = build
-        self.updates = _check_updates(updates)
-        self.initial = {name: check_real_array(f"initial[{name!r}]", value) for name, value in initial.items()}
+        self._updates = _check_updates(updates)
+        self._initial = {name: check_real_array(f"initial[{name!r}]", value) for name, value in initial.items()}
         missing = self.updates.keys() - self.initial.keys()
         if missing:
             raise ValueError(f"initial has no value for {', '.join(sorted(missing))}, which updates change")
@@ -86,6 +87,16 @@ class Within(Samplable[RunType]):
         self.first = self.target_of(self.initial)
         self.selects_variables = self.first.selects_variables
         self.d, self._labels, self.kind = self.first.d, self.first._labels, self.first.kind  # type: ignore[misc]
+
+    @property
+    def updates(self) -> Mapping[str, Update]:
+        """Functions that move the parameters, by name."""
+        return MappingProxyType(self._updates)
+
+    @property
+    def initial(self) -> Mapping[str, NDArray[Any]]:
+        """Where the parameters start, read-only."""
+        return MappingProxyType({name: read_only(value) for name, value in self._initial.items()})
 
     def target_of(self, values: Mapping[str, NDArray[Any]]) -> Any:
         """Return the target of the block given values of the parameters."""

@@ -24,9 +24,8 @@ def mrfs(draw, labels=LABELS):
             M[i, j] = M[j, i] = draw(st.one_of(st.just(0.0), VALUES))
     r = draw(st.lists(VALUES, min_size=d, max_size=d))
     names = draw(st.one_of(st.none(), st.lists(labels, min_size=d, max_size=d, unique=True)))
-    target = MRF(sp.csr_array(M) if draw(st.booleans()) else M, r, offset=draw(VALUES), labels=names)
-    target.shape = draw(st.sampled_from([None, (d,), (1, d)]))
-    return target
+    M, shape = sp.csr_array(M) if draw(st.booleans()) else M, draw(st.sampled_from([None, (d,), (1, d)]))
+    return MRF(M, r, offset=draw(VALUES), labels=names, shape=shape)
 
 
 @st.composite

@@ -53,10 +53,7 @@ def load(source: Source) -> Target:
     kind = KINDS[fields.choice("kind", tuple(KINDS))]
     with source.blamed():
         model = kind.from_json(fields)
-        labels = _sites.labels_from_json(source, fields.take("labels", None), model.d)
         fields.finish()
-        if labels is not None:
-            model.labels = labels
     return model
 
 

@@ -67,11 +67,9 @@ def load(source: Source) -> MRF:
     M = _couplings(source, arrays)
     d = M.shape[0]
     labels = _read_labels(source, arrays, d)
+    shape = _lattice(source, arrays["shape"], d) if "shape" in arrays else None
     with source.blamed():
-        target = MRF(M, arrays.get("r", 0.0), offset=float(arrays.get("offset", 0.0)), labels=labels)
-    if "shape" in arrays:
-        target.shape = _lattice(source, arrays["shape"], d)
-    return target
+        return MRF(M, arrays.get("r", 0.0), offset=float(arrays.get("offset", 0.0)), labels=labels, shape=shape)
 
 
 def save(target: MRF, file: BinaryIO) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from bouncy.formats.files._sites import labels_from_json
 from bouncy.formats.files._source import Source
 
 _REQUIRED = object()
@@ -51,6 +52,10 @@ class Fields:
             raise self.source.error(f"must be an integer >= 1, got {shown(value)}", field=name)
         self.check_memory(value * bytes_each, name)
         return value
+
+    def labels(self, d: int) -> tuple[Any, ...] | None:
+        """Take the labels of d sites; None where they are numbered."""
+        return labels_from_json(self.source, self.take("labels", None), d)
 
     def check_memory(self, needed: int, name: str) -> None:
         """Raise if a field would take more memory than the limit on the file."""

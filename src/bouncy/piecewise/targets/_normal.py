@@ -11,7 +11,8 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
-from bouncy._labels import align
+from bouncy._labels import align, read_labels
+from bouncy._memory import read_only
 from bouncy._validation import check_real_array, check_real_dtype, entry, first_true
 from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.coupling import Matrix
@@ -61,7 +62,7 @@ class Normal(PiecewiseTarget):
         self._lower = per_variable("lower", check_bounds("lower", lower), self.d, name)
         self._upper = per_variable("upper", check_bounds("upper", upper), self.d, name)
         self._precision: Matrix = cheaper_storage(self._factor.inverse() if self._given_covariance else self._given)
-        self.labels = named["variable"] if labels is None else labels
+        self._labels = read_labels(named["variable"] if labels is None else labels, self.d)
 
     @property
     def mean(self) -> Array:
@@ -71,7 +72,7 @@ class Normal(PiecewiseTarget):
     @property
     def precision(self) -> Matrix:
         """Inverse of the covariance before truncation, (d, d), an ndarray or a csr_array; read-only."""
-        return self._precision.copy() if scipy.sparse.issparse(self._precision) else read_only(self._precision)
+        return read_only(self._precision)
 
     @property
     def covariance(self) -> Array:
@@ -176,10 +177,3 @@ def check_bounds(name: str, value: ArrayLike) -> Array:
     if bad is not None:
         raise ValueError(f"{name} must hold numbers or infinities, got {entry(name, bad, array[bad])}")
     return array.astype(np.float64)
-
-
-def read_only(array: Array) -> Array:
-    """Return a view that cannot be written to."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -11,7 +11,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
-from bouncy._labels import match
+from bouncy._labels import match, read_labels
+from bouncy._samplable import close
 from bouncy._validation import check_flag, check_positive, check_real_array, entry, first_true
 from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.potential import Cells
@@ -32,7 +33,7 @@ class Regression(PiecewiseTarget):
     def __init__(self, data: Data, noise_scale: Any, intercept: Any, labels: Sequence[Hashable] | None) -> None:
         names, design, response, _ = data
         self.n, self.d = design.shape
-        self.labels = names if labels is None else labels
+        self._labels = read_labels(names if labels is None else labels, self.d)
         self.intercept = check_flag("intercept", intercept)
         if self.n < 1 + self.intercept:
             raise ValueError(f"X must have at least {1 + self.intercept} rows, got {self.n}")
@@ -71,6 +72,8 @@ class Regression(PiecewiseTarget):
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, scale=self.scale, geometry=self.geometry, **attributes)
         other.__dict__.pop("potential", None)
+        other.__dict__.pop("fingerprint", None)
+        close(other)
         return other
 
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._memory import read_only
 from bouncy.piecewise.potential import Cells, Potential
 from bouncy.piecewise.targets._regression import Regression, draw_normal, read_positive
 from bouncy.targets._regression import read_data
@@ -105,7 +106,7 @@ class BayesianLasso(Regression):
     @cached_property
     def scale(self) -> Array:
         """Standard deviation of each coefficient given the others under a normal prior of the same variance, (p,)."""
-        return 1.0 / np.sqrt(self._gram.diagonal() / self.noise_scale**2 + 0.5 * self.penalty**2)
+        return read_only(1.0 / np.sqrt(self._gram.diagonal() / self.noise_scale**2 + 0.5 * self.penalty**2))
 
     def given(self, *, penalty: ArrayLike | None = None, noise_scale: float | None = None) -> Self:
         """Return the posterior of the same data with other hyperparameters; those that are not named keep their values.

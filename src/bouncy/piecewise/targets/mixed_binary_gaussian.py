@@ -12,7 +12,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 from numpy.typing import ArrayLike, NDArray
 
-from bouncy._labels import align, join_labels
+from bouncy._labels import align, check_labels, join_labels
 from bouncy._validation import check_real_array, check_real_dtype, entry, first_true
 from bouncy.clocks.contract import mean_speed
 from bouncy.piecewise.contract import PiecewiseTarget
@@ -114,7 +114,7 @@ class MixedBinaryGaussian(PiecewiseTarget):
         self._C = _read_coupling(coupling, self.spins, self.gaussians)
         self._lower, self._upper = _read_box(lower, upper, self.gaussians)
         names = (named["spin"], range(self.spins)), (named["gaussian"], range(self.spins, self.d))
-        self.labels = join_labels(*names) if labels is None else labels
+        self._labels = check_labels(join_labels(*names) if labels is None else labels, self.d)
 
     @property
     def is_truncated(self) -> bool:
@@ -179,9 +179,8 @@ class MixedBinaryGaussian(PiecewiseTarget):
         offset = 0.5 * (self._h @ mean + np.trace(gain)) + 0.5 * self.gaussians * math.log(2 * math.pi)
         M = _dense(self._M) - 0.5 * (gain + gain.T)
         np.fill_diagonal(M, 0.0)
-        labels = None if self._labels is None else self._labels[: self.spins]
         offset -= 0.5 * self._log_determinant()
-        return MRF(cheaper_storage(M), self._r - C @ mean, labels=labels, offset=float(offset))
+        return MRF(cheaper_storage(M), self._r - C @ mean, labels=self.labels[: self.spins], offset=float(offset))
 
     def _solve(self, b: Array) -> Array:
         """Return P^-1 b for b of shape (m,) or (m, n)."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._labels import match
+from bouncy._memory import read_only
 from bouncy._validation import check_flag
 from bouncy.piecewise.potential import Cells, Potential
 from bouncy.piecewise.targets._regression import Regression, draw_normal, read_positive
@@ -138,7 +139,7 @@ class SpikeSlab(Regression):
     @cached_property
     def scale(self) -> Array:
         """Standard deviation of each coefficient in the slab given all others, (p,)."""
-        return 1.0 / np.sqrt(self._precision().diagonal())
+        return read_only(1.0 / np.sqrt(self._precision().diagonal()))
 
     def _precision(self) -> Array:
         """Return A = X'X/noise_scale^2 + diag(1/slab_scale^2), (p, p)."""

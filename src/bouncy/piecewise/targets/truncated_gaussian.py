@@ -10,9 +10,10 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._memory import read_only
 from bouncy._validation import entry, first_true
 from bouncy.clocks.contract import mean_speed
-from bouncy.piecewise.targets._normal import Normal, read_only
+from bouncy.piecewise.targets._normal import Normal
 
 Array = NDArray[np.float64]
 
@@ -116,7 +117,7 @@ class TruncatedGaussian(Normal):
         at_lower, at_upper = self._mode <= self._lower, self._mode >= self._upper
         pressure = np.where(at_lower, np.maximum(gradient, 0.0), np.where(at_upper, np.minimum(gradient, 0.0), 0.0))
         width = self._upper - self._lower
-        return np.asarray(1.0 / np.sqrt(self._precision.diagonal() + pressure**2 + 12.0 / width**2))
+        return read_only(1.0 / np.sqrt(self._precision.diagonal() + pressure**2 + 12.0 / width**2))
 
     def start(self, generator: np.random.Generator) -> Array:
         """Return a point near the mode, as widely spread as the density is there and folded into the box."""
