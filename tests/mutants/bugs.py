@@ -78,6 +78,7 @@ MRF = "targets/mrf.py"
 EVENTS = "piecewise/events.py"
 FLIGHT = "piecewise/flight.py"
 POTENTIAL = "piecewise/potential.py"
+LOG_PROB = "density::test_log_prob_of_a_run_is_that_of_its_target"
 PATHS = "piecewise/recorder.py"
 ARCHIVE = "storage/archive.py"
 CHECKPOINT = "storage/checkpoint.py"
@@ -871,6 +872,42 @@ BUGS = (
         "fields of the spins without the mean of the Gaussians",
         (Edit("piecewise/targets/mixed_binary_gaussian.py", "self._r - C @ mean", "self._r"),),
         ("tests/piecewise/targets/test_mixed_binary_gaussian.py::test_marginal_is_the_integral_over_x",),
+    ),
+    Bug(
+        "P30",
+        "log p of a value that a whole cell stands for without the width of the cell",
+        (Edit(POTENTIAL, "scale[masses] = log_masses(", "_ = log_masses("),),
+        (engine(LOG_PROB, "spike-slab-bps"),),
+    ),
+    Bug(
+        "P31",
+        "log p of a run with the widths of cells in scaled coordinates",
+        (
+            Edit(
+                POTENTIAL,
+                "potential.linear.copy(), potential.cells.log_scale",
+                "potential.linear.copy(), cells.log_scale",
+            ),
+        ),
+        (engine(LOG_PROB, "spike-slab-bps"),),
+    ),
+    Bug(
+        "P32",
+        "log p of x without the slope of its cell",
+        (Edit(POTENTIAL, "scale[moves] = -np.log(np.abs(self.slope[moves]))", "scale[moves] = 0.0"),),
+        (engine(LOG_PROB, "zoo-folded-bps"),),
+    ),
+    Bug(
+        "P33",
+        "log p of a value of one cell alone, although others have it too",
+        (Edit("piecewise/density.py", "other != row and (", "False and ("),),
+        (engine(LOG_PROB, "zoo-folded-bps"),),
+    ),
+    Bug(
+        "P34",
+        "log p of a run without the linear term",
+        (Edit(FLIGHT, "0.5 * x * (flight.F[i] - view.linear[i])", "0.5 * x * flight.F[i]"),),
+        (engine(LOG_PROB, "lasso-bps"),),
     ),
     Bug(
         "G1",

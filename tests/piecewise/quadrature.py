@@ -1,13 +1,17 @@
-"""Exact moments of small piecewise targets, by Gauss-Legendre quadrature on each cell."""
+"""Exact moments of small piecewise targets, by Gauss-Legendre quadrature on each cell, and their log p."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from math import exp, inf, log
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import quad
 
 from bouncy.piecewise.contract import PiecewiseTarget
+from bouncy.piecewise.potential import Potential
 
 Array = NDArray[np.float64]
 
@@ -25,13 +29,13 @@ class Exact:
     ----------
     mean, covariance : (d,) and (d, d), of the values x
     cell : (n,) probability of each cell
-    energy : expectation of U
+    log_prob : expectation of log p(x)
     """
 
     mean: Array
     covariance: Array
     cell: Array
-    energy: float
+    log_prob: float
 
 
 def integrate(target: PiecewiseTarget) -> Exact:
@@ -43,6 +47,7 @@ def integrate(target: PiecewiseTarget) -> Exact:
     weight = np.prod(np.stack(np.meshgrid(*(axis[2] for axis in axes), indexing="ij")), axis=0).ravel()
     cells = potential.cells
     x = cells.slope[rows] * y + cells.shift[rows]
+    shapes = (cells.constant, cells.tilt, cells.curvature)
     phi = cells.constant[rows] + y * (cells.tilt[rows] + 0.5 * cells.curvature[rows] * y)
     energy = 0.5 * np.sum(x * (potential.coupling @ x.T).T, axis=1) - x @ potential.linear + phi.sum(axis=1)
     p = weight * np.exp(-(energy - energy.min()))
@@ -52,7 +57,45 @@ def integrate(target: PiecewiseTarget) -> Exact:
     cell = np.zeros(cells.lower.size)
     for i in range(d):
         np.add.at(cell, rows[:, i], p)
-    return Exact(mean, (p[:, None] * centred).T @ centred, cell, float(p @ energy))
+    # Of a cell that stands for one value, log p has the integral of exp(-phi) instead of its value.
+    still, part = cells.slope == 0.0, np.zeros(cells.lower.size)
+    part[still] = [log(_mass(*row)) for row in np.stack([cells.lower, cells.upper, *shapes])[:, still].T.tolist()]
+    part[~still] = -np.log(np.abs(cells.slope[~still]))
+    log_prob = (part[rows] + np.where(still[rows], phi, 0.0)).sum(axis=1) - energy
+    return Exact(mean, (p[:, None] * centred).T @ centred, cell, float(p @ log_prob))
+
+
+def literal_log_prob(potential: Potential, x: Array) -> float:
+    """Return log p(x) for x of shape (d,): the sum over all cells of each value, with masses by adaptive quadrature.
+
+    Densities count only where no cell stands for the value as a whole.
+    """
+    cells = potential.cells
+    total = float(potential.linear @ x - 0.5 * x @ (potential.coupling @ x))
+    for i in range(cells.d):
+        masses, densities = [], []
+        for row in range(cells.first[i], cells.first[i + 1]):
+            lower, upper, slope, shift, constant, tilt, curvature = (
+                float(getattr(cells, name)[row])
+                for name in ("lower", "upper", "slope", "shift", "constant", "tilt", "curvature")
+            )
+            if slope == 0.0 and shift == x[i]:
+                masses.append(_mass(lower, upper, constant, tilt, curvature))
+            elif slope != 0.0 and lower <= (y := (x[i] - shift) / slope) <= upper:
+                densities.append(exp(-constant - tilt * y - 0.5 * curvature * y * y) / abs(slope))
+        total += log(sum(masses or densities))
+    return total
+
+
+@cache
+def _mass(lower: float, upper: float, constant: float, tilt: float, curvature: float) -> float:
+    """Return the integral of exp(-phi) over a cell."""
+    if constant == inf:
+        return 0.0
+    found: float = quad(
+        lambda y: exp(-constant - tilt * y - 0.5 * curvature * y * y), lower, upper, epsabs=0.0, epsrel=1e-13
+    )[0]
+    return found
 
 
 def _axis(target: PiecewiseTarget, i: int) -> tuple[NDArray[np.int64], Array, Array]:

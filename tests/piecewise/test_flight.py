@@ -21,6 +21,7 @@ from bouncy.piecewise.recorder import BINS
 from bouncy.recorders.recorder import THIN
 from conftest import base_seed
 from piecewise.engine import Engine, launch, random_start, states
+from piecewise.quadrature import literal_log_prob
 from piecewise.zoo import ZOO, as_sparse, spike_slab
 
 EVENTS = 50
@@ -228,8 +229,8 @@ def test_the_recorder_integrates_the_path(name):
 
 
 @every_potential
-def test_draws_are_states_and_their_potential(build):
-    """Catches a draw that is taken at another time, or a log-density that misses a term of U."""
+def test_draws_are_states_and_their_log_prob(build):
+    """Catches a draw that is taken at another time, or a log-density that misses a term, a slope or a mass."""
     potential = as_dense(build())
     path, engine, scale = twins(potential, 500, rate=0.3, events=1)
     recorder = engine.recorder._replace(draws=np.zeros((10, path.y.shape[1])), log_prob=np.zeros(10))
@@ -239,4 +240,5 @@ def test_draws_are_states_and_their_potential(build):
         y = engine.flight.y * scale
         rows = engine.flight.row
         np.testing.assert_allclose(recorder.draws[k], potential.cells.slope[rows] * y + potential.cells.shift[rows])
-        assert recorder.log_prob[k] == pytest.approx(-potential.energy(y), rel=1e-9, abs=1e-9)
+        expected = literal_log_prob(potential, recorder.draws[k])
+        assert recorder.log_prob[k] == pytest.approx(expected, rel=1e-9, abs=1e-9)

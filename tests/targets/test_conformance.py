@@ -176,6 +176,17 @@ def test_a_target_survives_pickling(name):
 
 
 @every_target
+@pytest.mark.parametrize("wrapped", ["plain", "clamped", "tempered", "both"])
+def test_log_prob_of_a_run_is_that_of_its_target(name, wrapped):
+    """Would catch a constant, a clamped spin or a temperature that one of compiled and public log p lacks."""
+    target = example(name)
+    target = target.clamp({target.labels[-1]: +1}) if wrapped in ("clamped", "both") else target
+    target = target.tempered(0.5) if wrapped in ("tempered", "both") else target
+    run = bouncy.sample(target, "metropolis-random", draws=50, chains=2, seed=SEED, progress=False)
+    np.testing.assert_allclose(run.log_prob, target.log_prob(run.draws), rtol=1e-9, atol=1e-12)
+
+
+@every_target
 def test_a_run_reports_labels(name):
     """Would catch a target whose labels get lost on the way to the summary or to ArviZ."""
     run = bouncy.sample(example(name), "bps-gaussian", draws=20, chains=2, seed=0)

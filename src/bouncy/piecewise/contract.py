@@ -18,6 +18,7 @@ from bouncy._labels import match
 from bouncy._memory import read_only
 from bouncy._samplable import Samplable
 from bouncy._validation import check_real_array
+from bouncy.piecewise.density import log_weight
 from bouncy.piecewise.potential import Potential, View, new_view
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ class PiecewiseTarget(_Base, ABC):
         """Return the unnormalised log-density of values of shape (..., d), as shape (...); -inf outside the support.
 
         Where a value has a probability of its own (zero in spike and slab, a spin), this is the logarithm of that
-        probability times the density of the other values, up to one constant.
+        probability times the density of the other values, up to one constant. `run.log_prob` is this function of the
+        draws.
         """
         values = self.check_values("x", x)
         rows = values.reshape(-1, self.d)
@@ -79,12 +81,11 @@ class PiecewiseTarget(_Base, ABC):
     def _log_prob(self, x: Array) -> float:
         cells = self.potential.cells
         try:
-            y, rows = cells.coordinates(x)
+            _, rows = cells.coordinates(x)
         except ValueError:
             return -np.inf
-        phi = cells.constant[rows] + y * (cells.tilt[rows] + 0.5 * cells.curvature[rows] * y)
-        quadratic = 0.5 * x @ (self.potential.coupling @ x) - self.potential.linear @ x
-        return -float(quadratic + phi.sum())
+        weights = sum(log_weight(cells, i, row, x[i]) for i, row in enumerate(rows))
+        return float(weights - x @ (0.5 * (self.potential.coupling @ x) - self.potential.linear))
 
     def check_values(self, name: str, x: ArrayLike) -> Array:
         """Return values of shape (..., d) as an array of floats; series and data frames are matched by labels."""

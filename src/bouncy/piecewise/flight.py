@@ -26,6 +26,7 @@ from bouncy._dispatch import FINITE, implements, part
 from bouncy._random import exponential, fill_sphere
 from bouncy.clocks.contract import LONGEST, MOST_EVENTS
 from bouncy.piecewise.coupling import add_columns, diagonal, multiply
+from bouncy.piecewise.density import log_weight
 from bouncy.piecewise.events import climbed, time_to_spend
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_leg, products_wall
@@ -245,7 +246,7 @@ def _sweep(flight, view, recorder, sweep_time):
             leg[T_REFRESH] -= t_leg
             _start_leg(flight, view)
     leave_cells(recorder, flight.row)
-    end_sweep(recorder, flight.p, -_energy(flight, view))
+    end_sweep(recorder, flight.p, _log_prob(flight, view))
 
 
 @helper
@@ -350,11 +351,10 @@ def _reflect(flight):
 
 
 @helper
-def _energy(flight, view):
-    """Return U at the beginning of the leg: x.(f - b)/2 + sum of phi."""
+def _log_prob(flight, view):
+    """Return log p(x) at the beginning of the leg, where x'A x / 2 - b.x = x.(f - b) / 2."""
     total = 0.0
-    for i in range(flight.y.size):
-        y = flight.y[i]
-        total += 0.5 * flight.p[i] * (flight.F[i] - view.linear[i]) + view.constant[flight.row[i]]
-        total += y * (flight.tilt[i] + 0.5 * flight.curvature[i] * y)
+    for i in range(flight.p.size):
+        x = flight.p[i]
+        total += log_weight(view, i, flight.row[i], x) - 0.5 * x * (flight.F[i] - view.linear[i])
     return total

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from bouncy._dispatch import part
 from bouncy._memory import read_only
 from bouncy._validation import first_true
 from bouncy.piecewise.coupling import Dense, Matrix, Sparse, as_coupling
+from bouncy.piecewise.density import log_masses
 
 Array = NDArray[np.float64]
 
@@ -129,6 +131,16 @@ class Cells:
     @property
     def d(self) -> int:
         return self.first.size - 1
+
+    @cached_property
+    def log_scale(self) -> Array:
+        """Part of log p(x) that depends on the cell alone, (n,): -log|a| - constant, or the logarithm of its mass."""
+        moves = self.slope != 0.0
+        masses = ~moves & (self.constant < np.inf)  # a cell that is never entered has none
+        scale = np.zeros(moves.size)
+        scale[moves] = -np.log(np.abs(self.slope[moves]))
+        scale[masses] = log_masses(*(row[masses] for row in (self.lower, self.upper, self.tilt, self.curvature)))
+        return scale - self.constant
 
     def locate(self, y: Array) -> NDArray[np.int64]:
         """Return the row of the cell of each coordinate of y, (d,); on an edge, that of the cell above it."""
@@ -284,6 +296,7 @@ class View(NamedTuple):
     curvature: Array
     x_jump: Array  # (n,) jump of x at the upper end of a cell
     phi_jump: Array  # (n,) jump of phi; NaN at the outermost end
+    log_scale: Array  # (n,) of the cells before coordinates are scaled, which changes no density of x
 
 
 def new_view(potential: Potential, scale: Array) -> View:
@@ -295,7 +308,8 @@ def new_view(potential: Potential, scale: Array) -> View:
         jumps = [_jump(at_upper, at_lower, cells.first) for at_upper, at_lower in (x, phi)]
     # Writable arrays: read-only ones have another numba type, for which loops would be compiled again.
     rows = {field.name: np.require(getattr(cells, field.name), requirements=["C", "W"]) for field in fields(Cells)}
-    return View(potential.shared_coupling(), potential.linear.copy(), **rows, x_jump=jumps[0], phi_jump=jumps[1])
+    coupling, linear, log_scale = potential.shared_coupling(), potential.linear.copy(), potential.cells.log_scale
+    return View(coupling, linear, **rows, x_jump=jumps[0], phi_jump=jumps[1], log_scale=log_scale)
 
 
 def _jump(at_upper: Array, at_lower: Array, first: NDArray[np.int64]) -> Array:

@@ -227,7 +227,7 @@ def record_point(recorder, i, row, x, weight):
 
 @helper
 def end_sweep(recorder, x, log_prob):
-    """Take a draw when one is due; x, (d,), is where the particle is."""
+    """Take a draw when one is due; x, (d,), is where the particle is, and `log_prob` the target's log p(x)."""
     for i in range(x.size):
         recorder.extremes[0, i] = min(recorder.extremes[0, i], x[i])
         recorder.extremes[1, i] = max(recorder.extremes[1, i], x[i])

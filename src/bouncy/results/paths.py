@@ -33,7 +33,7 @@ class PathRun(Run):
     draws : ndarray, shape (chain, draw, d)
         Values x on a regular grid of the sampler's time; no draws with `keep="means"`.
     log_prob : ndarray, shape (chain, draw)
-        Unnormalised log-density -U of each draw, in the coordinates that the particle moves in.
+        `target.log_prob` of each draw; kept even when the states are not.
     mean, mean_se : ndarray, shape (d,)
         E[x_i] and its standard error.
     variance, variance_se : ndarray, shape (d,)

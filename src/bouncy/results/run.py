@@ -39,7 +39,8 @@ class Run(ABC):
     draws : ndarray, shape (chain, draw, d)
         States on a regular grid of the sampler's time; no draws with `keep="means"`.
     log_prob : ndarray, shape (chain, draw)
-        Unnormalised log-probability of each draw; kept even when the states are not, then of every `trace_spacing`-th.
+        `target.log_prob` of each draw, unnormalised; kept even when the states are not, then of every
+        `trace_spacing`-th.
     mean, mean_se : ndarray, shape (d,)
         Expectations and their standard errors, from the whole path.
     flips_per_site : ndarray of int64, shape (d,)

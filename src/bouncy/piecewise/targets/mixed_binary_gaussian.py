@@ -130,7 +130,9 @@ class MixedBinaryGaussian(PiecewiseTarget):
         return Potential(A, np.concatenate([-self._r, self._h]), Cells.joined(self._groups()))
 
     def _groups(self) -> list[Cells]:
-        phi: dict[str, Any] = {"curvature": 1.0} if self.augmentation == "gaussian" else {"tilt": [-1.0, 1.0]}
+        # On either side of zero exp(-phi) has the integral 1: a spin adds no constant to log p.
+        half_normal = {"curvature": 1.0, "constant": 0.5 * math.log(0.5 * math.pi)}
+        phi: dict[str, Any] = half_normal if self.augmentation == "gaussian" else {"tilt": [-1.0, 1.0]}
         box = np.stack([self._lower, self._upper], axis=1)
         return [
             Cells.alike(self.spins, [-np.inf, 0.0, np.inf], slope=0.0, shift=[-1.0, 1.0], **phi),

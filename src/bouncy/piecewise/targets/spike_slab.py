@@ -170,10 +170,6 @@ class SpikeSlab(Regression):
             shift=np.stack([half, zero, -half], axis=1),
         )
 
-    def _log_prob(self, x: Array) -> float:
-        # A zero has the probability of its whole interval.
-        return super()._log_prob(x) + float(np.log(self.width[x == 0.0]).sum())
-
     def given(
         self,
         *,
