@@ -150,10 +150,14 @@ def _add_sites(report: dict[str, Any], draws: NDArray[Any], scores: Scores) -> N
         report[name]["median_site"] = float(np.median(moving)) if moving.size else "constant"
 
 
-def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
-    """Return warnings about the error bars, in plain words."""
+def warnings_of(run: Run, report: dict[str, Any], doubtful: NDArray[np.bool_]) -> list[str]:
+    """Return warnings about the error bars, in plain words.
+
+    `doubtful`, (d,), says which sites are worth a warning if they are constant.
+    """
     found: list[str] = run.sampler.remarks(report["hits"], report["flips"])
-    found += _constant_sites(run.target.labels, report["frozen_sites"], report["constant_sites"])
+    frozen, constant = (report[name][doubtful[report[name]]] for name in ("frozen_sites", "constant_sites"))
+    found += _constant_sites(run.target.labels, frozen, constant)
     found += _r_hats(report["rhat"], run.chains)
     if report["batches"] < ENOUGH_BATCHES:
         batches = f"{report['batches']} batch{' is' if report['batches'] == 1 else 'es are'}"
@@ -175,6 +179,15 @@ def warnings_of(run: Run, report: dict[str, Any]) -> list[str]:
                 "is a bug of the sampler, and no result is to be trusted; please report it"
             )
     return found
+
+
+def is_unexpected(expected: Array) -> NDArray[np.bool_]:
+    """Return for which sites it is no chance that nothing was seen of what was expected so many times, (d,).
+
+    What happens with probability p_t at step t, given the past, and sum_t p_t >= E, fails to happen with probability
+    below e^-E: so all sites together raise a false alarm in one run of ten thousand.
+    """
+    return np.asarray(np.exp(-expected) < _DISAGREEMENT / expected.size)
 
 
 def is_disagreement(tail: Array) -> bool:

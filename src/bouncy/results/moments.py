@@ -87,6 +87,11 @@ class Sums:
         with np.errstate(invalid="ignore"):
             return np.asarray(total / (per_step * self.steps * self.chains))
 
+    def of_chains(self, quantity: Quantity) -> Array:
+        """Return the sums of a quantity over all steps of each chain, (chain, k)."""
+        each = zip(self.closed, self.open, strict=True)
+        return np.array([np.sum([quantity(batch) for batch in (*closed, last)], axis=0) for closed, last in each])
+
     def error(self, quantity: Quantity, per_step: float) -> Array:
         """Return the standard error of the mean of a quantity; NaN where there are fewer than two batches."""
         width = quantity(self.open[0]).size

@@ -276,7 +276,8 @@ class PathRun(Run):
     def _diagnose(self) -> dict[str, Any]:
         rates = Rates(*self._data.rates)
         report = diagnose(self, rates, self._scalars(), _normal_scores, self._frozen())
-        report["warnings"] = warnings_of(self, report)
+        # Without conditional means nothing tells a variable that is stuck from one that has but one value.
+        report["warnings"] = warnings_of(self, report, np.ones(self.target.d, np.bool_))
         report["warnings"] += disagreements(self._disagreement())
         return report
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import check_real_array
 from bouncy.recorders.batches import Batch
-from bouncy.results.diagnostics import Rates, diagnose, disagreements, judge_trace, warnings_of
+from bouncy.results.diagnostics import Rates, diagnose, disagreements, is_unexpected, judge_trace, warnings_of
 from bouncy.results.moments import Matrix, Quantity, as_matrix
 from bouncy.results.overlap import modes_of
 from bouncy.results.replay import Path
@@ -188,7 +188,7 @@ class SpinRun(Run):
         report["ess"]["abs_magnetisation"], report["rhat"]["abs_magnetisation"] = judge_trace(abs(self.magnetisation))
         modes = modes_of(self.draws)
         report["overlap"] = None if modes is None else {"within": modes.within, "between": modes.between}
-        report["warnings"] = warnings_of(self, report)
+        report["warnings"] = warnings_of(self, report, self._doubtful(report["flips"]))
         if report["flips"] == 0:
             what = "accepted" if report["hits"] else "attempted"
             report["warnings"].append(f"no flip was {what}: the chains never left their first state after warm-up")
@@ -198,6 +198,23 @@ class SpinRun(Run):
 
     def _inclusion(self) -> tuple[Array, Array] | None:
         return ((1.0 + self.mean) / 2.0, self.mean_se / 2.0) if self.target.selects_variables else None
+
+    def _doubtful(self, flips: int) -> NDArray[np.bool_]:
+        """Say which sites, if they are constant, should not be, (d,).
+
+        A variable that belongs in the model for certain never leaves it, and its conditional means say so. A site is
+        stuck where these give the other value a probability that adds up over sweeps, or draws, to more than chance
+        can miss, where chains hold on to different values, or where nothing moves at all. HMC has one chance in a
+        trajectory, because the energy of a site does not change at a wall that is too high.
+        """
+        if flips == 0:
+            return np.ones(self.target.d, np.bool_)
+        sums, setup = self._data.sums(), self._data.setup
+        frozen = self.flips_per_site == 0
+        value = self.draws[:, 0] if self.draws.shape[1] else np.sign(sums.of_chains(_PATH))
+        chances = np.where(frozen, setup.sampler.stride, setup.per_draw)
+        expected = (sums.steps - value * sums.of_chains(_MEAN)).sum(axis=0) / 2.0 / chances
+        return np.asarray(is_unexpected(expected) | (frozen & (value != value[:1]).any(axis=0)))
 
     def _summary(self) -> Summary:
         return spin_summary(self)
