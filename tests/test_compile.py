@@ -248,6 +248,7 @@ def test_directory_open_to_others_is_not_used(tree: Tree, tmp_path: Path, mode: 
     assert tree.entries() == []
 
 
+@pytest.mark.slow
 def test_order_of_directories(tree: Tree, tmp_path: Path) -> None:
     """Catches a private directory passed over, and a tree open to others used although the user's own cache is not."""
     asked_for = tmp_path / "asked" / "for"
@@ -261,6 +262,7 @@ def test_order_of_directories(tree: Tree, tmp_path: Path) -> None:
     assert not list((tree.package / "__pycache__").glob("*.nbc"))
 
 
+@pytest.mark.slow
 def test_umask_cannot_open_the_cache(tree: Tree) -> None:
     """Catches directories and files that others can write to because the process has an open umask."""
     answer = tree.run(umask=0)
@@ -302,6 +304,7 @@ OUTSIDE = (
 )
 
 
+@pytest.mark.slow
 def test_code_of_others_is_not_kept(tree: Tree) -> None:
     """Catches the stale answers that a part or a kernel defined outside the package would give after an edit there."""
     tree.run()

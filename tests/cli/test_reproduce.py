@@ -39,6 +39,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(rerun, "load_views", lambda version: load_views("tiny"))
 
 
+@pytest.mark.slow
 def test_from_start_to_report(invoke, tiny, tmp_path):
     """Catches parts that do not fit together: files missing or left over, verdicts not printed, times not equal."""
     out = tmp_path / "new" / "place"

@@ -12,7 +12,7 @@ from helpers.statistics import z_test
 
 # Random scans differ from systematic ones by their clocks alone, which have tests of their own.
 SAMPLERS = sorted(name for name in names() if not name.endswith("-random"))
-LONG = ("hmc-exponential", "metropolis")
+LONG = ("bps-exponential", "hmc-exponential", "metropolis")
 every_sampler = pytest.mark.parametrize(
     "sampler", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in SAMPLERS]
 )
@@ -33,8 +33,8 @@ def test_torus_against_kaufman(sampler, coupling, sweeps, detect):
     magnetisation, 0 by symmetry.
     """
     target = bouncy.MRF.ising((16, 16), coupling=coupling)
-    draws = draws_in(sweeps, sampler)
-    run = bouncy.sample(target, sampler, chains=32, draws=draws, warmup=1000, pairs="edges", seed=base_seed())
+    draws, warmup = draws_in(sweeps, sampler), draws_in(1000, sampler)
+    run = bouncy.sample(target, sampler, chains=32, draws=draws, warmup=warmup, pairs="edges", seed=base_seed())
     bonds = run.log_prob.mean(axis=1) / (coupling * 512)
     expected = kaufman_torus(16, 16, coupling).bond_mean
     z_test(bonds[:, None], np.array([expected]), detect=detect, name="bond mean").check()

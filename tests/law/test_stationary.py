@@ -126,7 +126,7 @@ def is_long(rule: str, model: str, storage: str) -> bool:
     """Say whether a case is similar to another one, and left to the long tests."""
     if storage == "sparse" or rule.endswith("-random"):
         return model != "frustrated triangle"
-    return model == "two sites" and rule not in BOTH_STORAGES
+    return model in ("two sites", "five sites") and rule not in BOTH_STORAGES
 
 
 def in_time(case: tuple[str, str, str]) -> Any:

@@ -317,7 +317,7 @@ def _in_a_process(script, *arguments):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
-@pytest.mark.parametrize("size", [0, 1000])
+@pytest.mark.parametrize("size", [0, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_full_disk_is_an_error_and_leaves_nothing_behind(size, path):
     """Catches a process that ends because its disk is full, as the HDF5 library would have it, or a part of a file."""
     folder = path.parent / "new"

@@ -64,8 +64,8 @@ def recording(case: str, **options: Any) -> Any:
 
 
 def kept(case: str) -> list[str]:
-    """Return what a worker can keep of its draws."""
-    return ["nothing", "means", "draws", *(["path"] if CASES[case][0] is SPINS else [])]
+    """Return what a worker can keep of its draws; the path, for which loops are compiled again, with two clocks."""
+    return ["nothing", "means", "draws", *(["path"] if case in ("bps-gaussian", "hmc") else [])]
 
 
 def advanced(worker: Worker, pieces: Sequence[int], keep: Keep) -> Slice:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bouncy._compile import kernel
+from bouncy._compile import helper, kernel
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS, has_room, record_flip, record_sweep
 from bouncy.targets.contract import failed, flip_cost, init, log_prob, on_flip
@@ -16,8 +16,8 @@ BUFFER = 1024
 FLIPS_PER_SITE = 64
 
 
-@kernel
-def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps):
+@helper
+def run_sweeps(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps):
     """Run a chain for n sweeps, and return how many are left: because its target failed, or its recorder is full.
 
     Everything but `sweep_time` and `n_sweeps` is changed in place; `times` and `sites` are a buffer for hits. Cost: one
@@ -65,6 +65,12 @@ def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, 
             return n_sweeps - sweep - 1
     toll.purse[0] = purse
     return 0
+
+
+@kernel
+def advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps):
+    """Do what `run_sweeps` does, called from Python."""
+    return run_sweeps(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps)
 
 
 @kernel
