@@ -89,7 +89,7 @@ def sample(
     se_of : str or callable
         The estimate that has these standard errors: "mean" (of all sites), another one such as "pair_mean" or
         "path_mean", or a function that takes states, (n, d), and returns numbers, (n,) or (n, k). `run.expect` returns
-        the mean of a function.
+        the mean of a function. A site that never moves neither ends a run by its error nor keeps it from ending.
     warmup : int, optional
         Sweeps, for HMC trajectories, before anything is recorded; by default 200 sweeps, or a quarter of what follows,
         whichever is more, and for continuous targets no fewer than 10 sqrt(d). With `seconds` it takes a fifth of them

@@ -179,6 +179,32 @@ def test_runs_that_cannot_become_precise_end(target):
     assert ("never moved" in told[0]) == (target is FROZEN)
 
 
+@pytest.mark.parametrize("bound", [0.05, 0.01])
+def test_a_site_that_never_flips_neither_ends_a_run_nor_keeps_it_from_ending(bound):
+    """Catches a run by `path_mean` that ends because of errors of zero, or never because an error is missing.
+
+    The first site moves often and is soon known; the second never does, and one excursion of it that was missed must
+    weigh less than the bound.
+    """
+    target = bouncy.MRF(np.zeros((2, 2)), [3.0, 40.0])
+    run = bouncy.sample(target, "gibbs", chains=2, until_se=bound, se_of="path_mean", keep="means", seed=base_seed())
+    assert run.stopped_by == "until_se"
+    assert run.flips_per_site[1] == 0
+    assert (run.path_mean_se < bound).all()
+    assert 2.0 / bound < 2 * run.draws_per_chain < 2e5
+
+
+def test_a_run_by_path_means_in_which_nothing_moves_ends():
+    """Catches a run that waits for ever for the error of sites that cannot move."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = bouncy.sample(
+            FROZEN, chains=2, until_se=1e-9, se_of="path_mean", keep="means", initial=np.ones(2), seed=0
+        )
+    assert run.stopped_by == "disagreement"
+    assert (run.path_mean_se > 0.0).all()
+
+
 def test_one_chain_is_enough_to_disagree():
     """Catches a test of chains that looks at their average alone: one of four sits elsewhere."""
     run = bouncy.sample(STUCK, chains=4, draws=400, seed=base_seed(), initial=np.outer([1, 1, 1, -1], np.ones(64)))

@@ -17,6 +17,8 @@ from bouncy.results.batches import standard_error
 
 # Columns that are worked on together: bounds the memory beside that of the sums themselves.
 _CHUNK = 1 << 16
+# Batches that differ by no more than this, relative to what they could, differ by rounding.
+_STILL = 1e-9
 
 Array = NDArray[np.float64]
 Matrix = Array | scipy.sparse.csr_array
@@ -102,6 +104,40 @@ class Sums:
             for begin in range(0, width, _CHUNK):
                 chunk = slice(begin, begin + _CHUNK)
                 error[chunk] = standard_error(self._full(rows, chunk).reshape(-1, error[chunk].size), batch, total)
+        return error
+
+    def path_error(
+        self, quantity: Quantity, per_step: float, reach: Array | float, shortest: float, excursion: float
+    ) -> Array:
+        """Return the standard error of a time average, which is positive even where batches do not vary.
+
+        Batches of a site that never moved, or moved only after the last of them, are all alike and would give an error
+        of zero; those of one that moved once for a moment, little more. But the number of excursions from its usual
+        value is that of rare events, and k of them are known up to one, at best: under a flat prior the standard
+        deviation of their rate is sqrt(k + 1) / steps. So the error is never less than that of one more excursion and,
+        where batches are alike, includes all that was seen after the last of them.
+
+        Parameters
+        ----------
+        quantity, per_step
+            As of `error`.
+        reach : ndarray or float
+            How far the quantity may go from its mean; 0 where it is known to have one value.
+        shortest : float
+            Steps that an excursion lasts at least.
+        excursion : float
+            Steps that it may last for all we know, where none was seen.
+        """
+        error, total = self.error(quantity, per_step), self.steps * self.chains
+        far = np.broadcast_to(np.asarray(reach, dtype=np.float64), error.shape)
+        still = (error <= _STILL * far) & (far > 0.0)
+        error = np.maximum(error, far * min(shortest / total, 1.0)) if total else error
+        if still.any():
+            n = self.batches * self.factor
+            inside = sum(quantity(batch) for chain in self.closed for batch in chain[:n])
+            typical = inside / (per_step * self.recorded_length * n * self.chains)
+            bound = np.abs(self.mean(quantity, per_step) - typical) + far * min(excursion / total, 1.0)
+            error[still] = bound[still]
         return error
 
     def _rows(self, quantity: Quantity) -> list[list[Array]]:

@@ -44,7 +44,8 @@ class PathRun(Run):
         Probability that x_i is not zero, on targets where zero has a probability of its own.
 
     All of them, and `quantile` and `probability`, are exact integrals over the path of "bps", or averages over the ends
-    of the trajectories of "hmc". Standard errors come from equal-time batches.
+    of the trajectories of "hmc". Standard errors come from equal-time batches. Where these do not vary, as for a
+    coefficient that was zero all the time, they are bounds and never 0: one more excursion may have been missed.
     """
 
     _estimates = ("mean", "variance", "covariance", "inclusion")
@@ -60,9 +61,21 @@ class PathRun(Run):
         """Return the time average of what was integrated over batches."""
         return self._data.sums().mean(quantity, self._data.sweep_time)
 
-    def _error(self, quantity: Quantity) -> Array:
-        """Return the standard error of a time average."""
-        return self._sums.error(quantity, self._data.sweep_time)
+    def _error(self, quantity: Quantity, reach: Array | float = 0.0) -> Array:
+        """Return the standard error of a time average, given how far the quantity may go from its mean.
+
+        It is 0 where batches do not vary and the quantity can go nowhere.
+        """
+        return self._path_error(quantity, reach, jumps=False)
+
+    @cached_property
+    def _reach(self) -> Array:
+        """How far each variable may be from its mean, (d,): to the far end of its bins or its last point mass."""
+        first, shift, is_atom = self._cells("first"), self._cells("shift"), self._cells("slope") == 0.0
+        low, high = self._ends()
+        low = np.minimum(low, np.minimum.reduceat(np.where(is_atom, shift, np.inf), first[:-1]))
+        high = np.maximum(high, np.maximum.reduceat(np.where(is_atom, shift, -np.inf), first[:-1]))
+        return np.maximum(self.mean - low, high - self.mean)
 
     @cached_property
     def mean(self) -> Array:
@@ -70,7 +83,7 @@ class PathRun(Run):
 
     @cached_property
     def mean_se(self) -> Array:
-        return self._error(_mean)
+        return self._error(_mean, self._reach)
 
     @cached_property
     def variance(self) -> Array:
@@ -79,7 +92,7 @@ class PathRun(Run):
     @cached_property
     def variance_se(self) -> Array:
         # Around the mean, x^2 - 2 E[x] x has the same fluctuations as (x - E[x])^2 but for those of second order.
-        return self._error(lambda batch: batch["square"] - 2.0 * self.mean * batch["mean"])
+        return self._error(lambda batch: batch["square"] - 2.0 * self.mean * batch["mean"], self._reach**2)
 
     @cached_property
     def covariance(self) -> Array:
@@ -90,7 +103,8 @@ class PathRun(Run):
     @cached_property
     def covariance_se(self) -> Array:
         self._require_products()
-        error = self._error(lambda batch: batch["products"] - _crossed(batch["mean"], self.mean))
+        reach = np.outer(self._reach, self._reach).ravel()
+        error = self._error(lambda batch: batch["products"] - _crossed(batch["mean"], self.mean), reach)
         error = error.reshape(self.target.d, self.target.d)
         return 0.5 * (error + error.T)
 
@@ -107,24 +121,23 @@ class PathRun(Run):
 
     @cached_property
     def inclusion_se(self) -> Array:
-        return self._error(self._excluded())
+        can_be_zero = np.logical_or.reduceat(self._is_zero(), self._cells("first")[:-1])
+        return self._path_error(self._excluded(), can_be_zero.astype(np.float64))
 
     def _inclusion(self) -> tuple[Array, Array] | None:
-        return (self.inclusion, self.inclusion_se) if self._zeros().size else None
-
-    def _zeros(self) -> NDArray[np.intp]:
-        """Return the cells that stand for zero."""
-        return np.flatnonzero((self._cells("slope") == 0.0) & (self._cells("shift") == 0.0))
+        return (self.inclusion, self.inclusion_se) if self._is_zero().any() else None
 
     def _excluded(self) -> Quantity:
         """Return the time that each variable spends at zero."""
-        zero = self._zeros()
-        if zero.size == 0:
+        zero, first = self._is_zero(), self._cells("first")
+        if not zero.any():
             raise AttributeError(f"no variable of {self.target!r} has a probability of being zero; see `probability`")
-        site = np.searchsorted(self._cells("first"), zero, side="right") - 1
-        member = np.zeros((self.target.d, zero.size))
-        member[site, np.arange(zero.size)] = 1.0
-        return lambda batch: np.asarray(member @ batch["cell"][zero])
+        return lambda batch: np.add.reduceat(np.where(zero, batch["cell"], 0.0), first[:-1])
+
+    def _is_zero(self) -> NDArray[np.bool_]:
+        """Say which cells stand for zero, (cells,)."""
+        zero: NDArray[np.bool_] = (self._cells("slope") == 0.0) & (self._cells("shift") == 0.0)
+        return zero
 
     def _cells(self, name: str) -> NDArray[Any]:
         """Return what describes the cells of the target: `first`, (d + 1,), `slope` or `shift`, (cells,)."""
@@ -181,7 +194,8 @@ class PathRun(Run):
         if W.ndim not in (1, 2) or W.shape[-1] != self.target.d:
             raise ValueError(f"weights must have shape ({self.target.d},) or (k, {self.target.d}), got {W.shape}")
         rows = np.atleast_2d(W)
-        value, error = (estimate(lambda batch: rows @ batch["mean"]) for estimate in (self._average, self._error))
+        value = self._average(lambda batch: rows @ batch["mean"])
+        error = self._error(lambda batch: rows @ batch["mean"], np.abs(rows) @ self._reach)
         return (value, error) if W.ndim == 2 else (value[0], error[0])
 
     def probability(self, lower: ArrayLike = -np.inf, upper: ArrayLike = np.inf) -> tuple[Array, Array]:
@@ -194,7 +208,8 @@ class PathRun(Run):
 
         Notes
         -----
-        The time that the path spends in each of 64 bins is exact; an end inside a bin is interpolated.
+        The time that the path spends in each of 64 bins is exact; an end inside a bin is interpolated. The standard
+        error of what was always or never seen is a bound and not 0, unless the interval is the whole line.
 
         Examples
         --------
@@ -221,11 +236,13 @@ class PathRun(Run):
         low, high = self._ends()
         lowers, uppers = neighbours(low, high, lower, BINS), neighbours(low, high, upper, BINS)
         variance = np.zeros(self.target.d)
+        reach = np.where((lower == -np.inf) & (upper == np.inf), 0.0, 1.0)  # what is certain has no error
         if (lower == upper).all():  # point masses alone
-            return self._error(self._time_between(np.zeros((lower.size, BINS + 2)), lower, upper))
+            return self._path_error(self._time_between(np.zeros((lower.size, BINS + 2)), lower, upper), reach)
         for a, weight_a in lowers:
             for b, weight_b in uppers:
-                error = self._error(self._time_between(share_of_bins(low, high, a, b, BINS), lower, upper))
+                share = share_of_bins(low, high, a, b, BINS)
+                error = self._path_error(self._time_between(share, lower, upper), reach)
                 variance += weight_a * weight_b * error**2
         return np.asarray(np.sqrt(variance))
 

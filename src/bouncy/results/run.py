@@ -18,7 +18,7 @@ from bouncy.results.data import Data
 from bouncy.results.diagnostics import BATCH_TIMES, ENOUGH_BATCHES
 from bouncy.results.ess import effective_sample_size, rank_normalise
 from bouncy.results.inclusion import InclusionTable
-from bouncy.results.moments import Sums
+from bouncy.results.moments import Quantity, Sums
 from bouncy.workers.within import PARAMETER
 
 if TYPE_CHECKING:
@@ -241,6 +241,17 @@ class Run(ABC):
             size = float(effective_sample_size(rank_normalise(points)[:, :, None])[0])
             longest = max(longest, step * points.size / size)
         return longest * self.trace_spacing * self.sweeps_per_draw
+
+    def _path_error(
+        self, quantity: Quantity, reach: NDArray[np.float64] | float, jumps: bool = True
+    ) -> NDArray[np.float64]:
+        """Return the standard error of a time average, given how far the quantity may go from its mean.
+
+        A quantity that `jumps` has two values and stays at each for a sweep or, in HMC, a trajectory.
+        """
+        stride = float(self._data.setup.sampler.stride)
+        excursion = max(stride, self._autocorrelation_sweeps())
+        return self._sums.path_error(quantity, self._data.sweep_time, reach, stride if jumps else 0.0, excursion)
 
     def expect(self, function: Callable[[NDArray[Any]], Any]) -> tuple[Any, Any]:
         """Return the mean of a function of states and its standard error, from batches of draws.

@@ -34,6 +34,10 @@ def _recorded(name: str) -> Quantity:
 _MEAN, _PATH, _PAIR_MEAN, _PAIR_PATH = map(_recorded, ("mean", "path", "pair_mean", "pair_path"))
 
 
+# From one value of a spin, or of a product of two, to the other.
+_SPREAD = 2.0
+
+
 def _spin_mean(mean: Array) -> Array:
     return _read_only(np.clip(mean, -1.0, 1.0))
 
@@ -55,12 +59,13 @@ class SpinRun(Run):
     mean, mean_se : ndarray, shape (d,)
         E[s_i] from the conditional means recorded at the end of each sweep, and its standard error.
     path_mean, path_mean_se : ndarray, shape (d,)
-        E[s_i] as plain time average over the whole path, and its standard error.
+        E[s_i] as plain time average over the whole path, and its standard error. That of a site that hardly ever moved
+        is a bound and never 0: one more flip to the other value and back may have been missed.
     pair_mean, pair_mean_se : ndarray, shape (d, d), or csr_array
         E[s_i s_j] as average of (s_i t_j + s_j t_i)/2, t the conditional means. With `pairs="edges"` a sparse array
         with an entry for each pair that interacts.
     path_pair_mean, path_pair_mean_se
-        E[s_i s_j] as plain time average over the whole path.
+        E[s_i s_j] as plain time average over the whole path, with standard errors of the same kind.
     """
 
     _estimates = ("mean", "path_mean", "pair_mean", "path_pair_mean")
@@ -97,7 +102,7 @@ class SpinRun(Run):
 
     @cached_property
     def path_mean_se(self) -> NDArray[np.float64]:
-        return _read_only(self._sums.error(_PATH, self._data.sweep_time))
+        return _read_only(self._path_error(_PATH, _SPREAD))
 
     @cached_property
     def pair_mean(self) -> Matrix:
@@ -105,7 +110,8 @@ class SpinRun(Run):
 
     @cached_property
     def pair_mean_se(self) -> Matrix:
-        return self._pair_errors(_PAIR_MEAN, 1.0)
+        self._require_pairs()
+        return as_matrix(self._sums.error(_PAIR_MEAN, 1.0), self._data.constants, 0.0)
 
     @cached_property
     def path_pair_mean(self) -> Matrix:
@@ -113,15 +119,12 @@ class SpinRun(Run):
 
     @cached_property
     def path_pair_mean_se(self) -> Matrix:
-        return self._pair_errors(_PAIR_PATH, self._data.sweep_time)
+        self._require_pairs()
+        return as_matrix(self._path_error(_PAIR_PATH, _SPREAD), self._data.constants, 0.0)
 
     def _pair_means(self, quantity: Quantity, weight: float) -> Matrix:
         self._require_pairs()
         return as_matrix(np.clip(self._data.sums().mean(quantity, weight), -1.0, 1.0), self._data.constants, 1.0)
-
-    def _pair_errors(self, quantity: Quantity, weight: float) -> Matrix:
-        self._require_pairs()
-        return as_matrix(self._sums.error(quantity, weight), self._data.constants, 0.0)
 
     def _require_pairs(self) -> None:
         if self._data.setup.pairs == "none":
