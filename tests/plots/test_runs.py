@@ -236,7 +236,7 @@ def test_chains_that_are_stuck_do_not_widen_the_band():
 
 def test_rank_plot_shows_the_histogram(run):
     """Catches bars in the lane of another chain, a line that is not where the bars are expected, or a missing band."""
-    edges, ratio, half_width = rank_histogram(-run.log_prob)
+    edges, ratio, half_width = rank_histogram(run.log_prob)
     ax = plot_rank(run)
     lines = sorted({float(line.get_ydata()[0]) for line in ax.lines}, reverse=True)
     unit = lines[1]
