@@ -20,6 +20,7 @@ from bouncy.results.data import Setup
 from bouncy.run.driver import Driver, Resources, continued, restored_workers
 from bouncy.run.endings import warn_about
 from bouncy.run.goal import Goal, check_goal
+from bouncy.run.interrupts import Interrupts
 from bouncy.run.progress import Progress, announced_compiling
 from bouncy.samplers import as_sampler
 from bouncy.samplers.contract import Sampler
@@ -181,7 +182,8 @@ def sample(
         warmup = setup.sampler.default_warmup(target, 0 if until_se is not None else (goal.draws or 0) * thin)
     warmup_sweeps = check_count("warmup", warmup, 0) * setup.sampler.stride
     with announced_compiling(progress):
-        workers = setup.new_workers(root.spawn(chains), _starts(target, initial, chains))
+        with Interrupts(at_once=True):
+            workers = setup.new_workers(root.spawn(chains), _starts(target, initial, chains))
         kept = None if checkpoint is None else Checkpoint.new(checkpoint, every)
         run = Driver(setup, workers, warmup_sweeps, goal, resources, kept).run()
     warn_about(run)

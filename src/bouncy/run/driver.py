@@ -114,7 +114,8 @@ class Driver:
         """Warm up, then record until a goal is reached, with checkpoints on the way, and return the run."""
         reason = None
         try:
-            self._pool.prepare(self.workers, self.setup.keep)  # compiles: Ctrl-C is raised at once, nothing can be lost
+            with Interrupts(at_once=True):  # nothing can be lost yet
+                self._pool.prepare(self.workers, self.setup.keep)
             with self._interrupts:
                 self._write_checkpoint("nothing")
                 while reason is None:

@@ -9,9 +9,15 @@ from typing import Any
 
 
 class Interrupts:
-    """Notes a Ctrl-C while the block lasts; a second one is raised as always.
+    """Notes a Ctrl-C while the block lasts, and raises a second one at once.
 
     Only where Python would raise `KeyboardInterrupt`: in the main thread, with the default signal handler.
+
+    Parameters
+    ----------
+    at_once : bool
+        Raise the first one, too, and again where the block ends: numba compiles with callbacks from which no exception
+        gets out.
 
     Attributes
     ----------
@@ -19,8 +25,8 @@ class Interrupts:
         Whether there was one.
     """
 
-    def __init__(self) -> None:
-        self.seen = False
+    def __init__(self, at_once: bool = False) -> None:
+        self.seen, self._at_once = False, at_once
         self._before: Any = None
 
     def __enter__(self) -> Interrupts:
@@ -34,12 +40,14 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
+        if self.seen and self._at_once:
+            raise KeyboardInterrupt
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.note()
 
     def note(self) -> None:
         """Note an interrupt, or raise the second one."""
-        if self.seen:
+        seen, self.seen = self.seen, True
+        if seen or self._at_once:
             raise KeyboardInterrupt
-        self.seen = True
