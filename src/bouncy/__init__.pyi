@@ -26,6 +26,7 @@ from bouncy.results.summary import Summary as Summary
 from bouncy.run.endings import DisagreementWarning as DisagreementWarning
 from bouncy.run.endings import InterruptedWarning as InterruptedWarning
 from bouncy.run.endings import NoFlipWarning as NoFlipWarning
+from bouncy.run.estimate import LargeRunWarning as LargeRunWarning
 from bouncy.run.progress import Progress as Progress
 from bouncy.run.remote import WorkerError as WorkerError
 from bouncy.samplers.bps import BPS as BPS

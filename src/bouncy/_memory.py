@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,17 +49,34 @@ def available_memory() -> int:
     return min((size for size in found if size is not None), default=_UNKNOWN)
 
 
-def _machine_left() -> int | None:
+def memory_left() -> int | None:
+    """Return the most that this process could still take, swap included; None where the system does not report it."""
+    found = [_machine_left(), _container_left()]
+    known = [size for size in found if size is not None]
+    return min(known) + (_machine_left("SwapFree") or 0) if known else _physical_memory()
+
+
+def _machine_left(name: str = "MemAvailable") -> int | None:
     try:
         text = Path("/proc/meminfo").read_text("ascii")
-        return next(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("MemAvailable:"))
+        return next(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith(f"{name}:"))
     except (OSError, StopIteration, ValueError):
         return None
 
 
 def _container_left() -> int | None:
+    group = Path("/sys/fs/cgroup")
     try:
-        limit, used = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text("ascii")) for name in ("max", "current"))
-        return max(limit - used, 0)
+        limit, used = (int((group / f"memory.{name}").read_text("ascii")) for name in ("max", "current"))
+        parts = dict(line.split() for line in (group / "memory.stat").read_text("ascii").splitlines())
+        # Files that were read are kept in memory only as long as nothing else needs it.
+        return max(limit - used + int(parts.get("inactive_file", 0)), 0)
     except (OSError, ValueError):  # there is none, or its limit is the word "max"
+        return None
+
+
+def _physical_memory() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
         return None

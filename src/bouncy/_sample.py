@@ -19,6 +19,7 @@ from bouncy.results import run_type
 from bouncy.results.data import Setup
 from bouncy.run.driver import Driver, Resources, continued, restored_workers
 from bouncy.run.endings import warn_about
+from bouncy.run.estimate import check_feasible
 from bouncy.run.goal import Goal, check_goal
 from bouncy.run.interrupts import Interrupts
 from bouncy.run.progress import Progress, announced_compiling
@@ -140,6 +141,11 @@ def sample(
         and are in the error's attribute `run`.
     CheckpointError
         The folder holds a checkpoint already, or cannot be written to.
+    ValueError
+        An argument is wrong, or the run cannot work: its chains need more memory than there is, its draws more memory
+        and disk, or 100 days at least. The error has the estimate. Where `seconds` or `until_se` may end the run, only
+        the memory of the chains counts. A run of more than a day, or half of the memory, begins with a
+        `LargeRunWarning`.
     WorkerError
         The executor broke. What was finished is in the error's attribute `run`.
 
@@ -181,6 +187,7 @@ def sample(
     if warmup is None:
         warmup = setup.sampler.default_warmup(target, 0 if until_se is not None else (goal.draws or 0) * thin)
     warmup_sweeps = check_count("warmup", warmup, 0) * setup.sampler.stride
+    check_feasible(setup, chains, goal, resources, None if checkpoint is None else Path(checkpoint))
     with announced_compiling(progress):
         with Interrupts(at_once=True):
             workers = setup.new_workers(root.spawn(chains), _starts(target, initial, chains))
@@ -263,6 +270,7 @@ def resume(
             goal.se_of = se_of
         if not (total_draws is None and total_seconds is None and until_se is None):
             goal.draws, goal.seconds, goal.until_se = other.draws, other.seconds, other.until_se
+        check_feasible(run._data.setup, run.chains, goal, resources, folder, run._data.drawn)
         checkpoint.follow(run, state)
     except BaseException:
         checkpoint.close()

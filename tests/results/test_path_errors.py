@@ -121,7 +121,7 @@ def test_coefficients_that_are_always_zero_have_an_error(seed):
         assert (run.probability(**interval)[1] > 0.0).all()
     assert (run.probability()[1] < 1e-12).all()  # the whole line is certain
     assert "nan" not in str(run.summary())
-    bouncy.InclusionTable(run)
+    run.inclusion_table()
 
 
 def test_spins_of_mixed_targets_have_an_error(seed):

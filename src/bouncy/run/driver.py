@@ -18,6 +18,7 @@ from bouncy.results.data import RECORDING, Data, Place, Records, Setup
 from bouncy.results.describe import origin
 from bouncy.results.run import Run
 from bouncy.run.endings import warn_about
+from bouncy.run.estimate import check_feasible
 from bouncy.run.goal import WORTH_A_RESTART, Goal, Verdict, check_goal
 from bouncy.run.interrupts import Interrupts
 from bouncy.run.pool import Done, Pool, Threads, WorkerInterrupt
@@ -432,8 +433,11 @@ def extended(run: Run, draws: Any, seconds: Any, until_se: Any, se_of: Any, **re
     tracked = data.records.tracked
     if callable(se_of) and (tracked is None or tracked.function is not se_of):
         raise ValueError("se_of must be the function that the run began with: states of the past are needed for it")
-    checkpoint = None if data.checkpoint is None else Checkpoint.reopen(data.checkpoint)
-    longer = continued(run, goal, Resources(**resources), checkpoint)
+    used, place = Resources(**resources), data.checkpoint
+    folder = None if place is None else place.folder
+    check_feasible(data.setup, run.chains, goal, used, folder, data.drawn)
+    checkpoint = None if place is None else Checkpoint.reopen(place)
+    longer = continued(run, goal, used, checkpoint)
     warn_about(longer)
     return longer
 

@@ -102,10 +102,7 @@ class PathWorker(LoopWorker):
         advance(self.motion, self.view, self.recorder, self.sweep_time, sweeps)
 
     def empty_rows(self, what: str) -> Rows:
-        if what == "nothing":
-            return {}
-        states = {"draws": np.empty((0, self.motion.y.size))} if what == "draws" else {}
-        return {"log_prob": np.empty(0), **states}
+        return path_rows(self.motion.y.size, what)
 
     def open_sums(self) -> list[Batch]:
         return [open_sums(self.recorder)]
@@ -141,6 +138,14 @@ class PathWorker(LoopWorker):
 
     def _parts(self) -> dict[str, Any]:
         return {"motion": self.motion, "recorder": self.recorder, "moments": self._moments}
+
+
+def path_rows(d: int, what: str) -> Rows:
+    """Return an array without rows for each name that there are rows of, given what is kept of d variables."""
+    if what == "nothing":
+        return {}
+    states = {"draws": np.empty((0, d))} if what == "draws" else {}
+    return {"log_prob": np.empty(0), **states}
 
 
 def _moments(batch: Batch) -> Array:

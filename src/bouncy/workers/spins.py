@@ -101,14 +101,7 @@ class SpinWorker(LoopWorker):
     # What is recorded
 
     def empty_rows(self, what: str) -> Rows:
-        if what == "nothing":
-            return {}
-        rows: Rows = {"log_prob": np.empty(0), "magnetisation": np.empty(0)}
-        if what == "draws":
-            rows["draws"] = np.empty((0, self.s.size), np.int8)
-        if what == "path":
-            rows |= {"flip_site": np.empty(0, np.int32), "flip_time": np.empty(0), "flip_count": np.empty(0, np.int32)}
-        return rows
+        return spin_rows(self.s.size, what)
 
     def _new_rows(self, keep: Keep, sweeps: int) -> Rows:
         self._flips: list[Rows] = []
@@ -192,6 +185,18 @@ def new_pairs(target: Target, pairs: str) -> Pairs:
     if pattern is None:
         raise ValueError(f"pairs is 'edges', but {type(target).__name__} has no edges; use 'all' or 'none'")
     return edge_pairs(pattern)
+
+
+def spin_rows(d: int, what: str) -> Rows:
+    """Return an array without rows for each name that there are rows of, given what is kept of d spins."""
+    if what == "nothing":
+        return {}
+    rows: Rows = {"log_prob": np.empty(0), "magnetisation": np.empty(0)}
+    if what == "draws":
+        rows["draws"] = np.empty((0, d), np.int8)
+    if what == "path":
+        rows |= {"flip_site": np.empty(0, np.int32), "flip_time": np.empty(0), "flip_count": np.empty(0, np.int32)}
+    return rows
 
 
 def _random_start(target: Target, view: Any, seed: np.random.SeedSequence) -> NDArray[np.int8]:
