@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bouncy
-from bouncy.samplers import names
+from bouncy.samplers import as_sampler, names
 from conftest import base_seed
 from helpers.statistics import coverage_test
 
@@ -22,8 +22,10 @@ def _covered(name: str, sampler: str, replications: int) -> dict[str, np.ndarray
     exact = bouncy.exact(target)
     pairs = np.triu_indices(target.d, 1)
     covered: dict[str, list[np.ndarray]] = {"mean": [], "path_mean": [], "pair_mean": [], "path_pair_mean": []}
+    stride = as_sampler(target, sampler).stride
+    length = {"draws": -(-500 // stride), "warmup": -(-100 // stride)}  # as many sweeps of HMC as of the others
     for k in range(replications):
-        run = bouncy.sample(target, sampler, chains=4, draws=500, warmup=100, seed=base_seed() + k, threads=1)
+        run = bouncy.sample(target, sampler, chains=4, **length, seed=base_seed() + k, threads=1)
         estimates = {
             "mean": run.interval("mean"),
             "path_mean": run.interval("path_mean"),
@@ -50,7 +52,7 @@ def test_intervals_cover(name, sampler):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sampler", [name for name in SAMPLERS if name != "hmc-exponential"])
 @pytest.mark.parametrize("name", TARGETS)
 def test_intervals_cover_closely(name, sampler):
     """Catches error bars that are off by 5 %: coverage between 93 and 96.5 % over 2000 runs."""
