@@ -195,6 +195,7 @@ def test_edit_of_a_module_without_compiled_code_recompiles_nothing(tree: Tree) -
     assert edited["misses"] == 2
 
 
+@pytest.mark.slow
 def test_edit_while_a_process_runs_is_not_credited_to_old_code(tree: Tree) -> None:
     """Catches a stamp taken at the first call: old code in memory would be kept under the stamp of new sources."""
     meddling = f"""
@@ -320,6 +321,7 @@ def test_code_of_others_is_not_kept(tree: Tree) -> None:
     assert tree.entries() == kept
 
 
+@pytest.mark.slow
 def test_kernels_of_another_package_are_kept_on_request_and_never_stale(tree: Tree) -> None:
     """Catches helpers compiled in every process, stale after an edit of their own, or in the stamps of the package."""
     tree.run()

@@ -121,9 +121,9 @@ def law_outcomes(problem: Problem, starts: NDArray[np.int8], s: NDArray[np.int8]
     yield z_test(start[:, i] * start[:, j] * final[:, i] * final[:, j], 0.0, detect=0.15, name=PAIR_LAGS)
 
 
-# Errors of a variant of a sampler show on the hardest problem; the others, and problems that are similar to another
-# one, are for the long tests.
-VARIANTS = ("hmc-exponential", "hmc-half-a-turn", "gibbs-random", "metropolis-random")
+# Two samplers are tried on all kinds of problems, the others on the hardest; the rest, and problems that are similar to
+# another one, are for the long tests.
+OTHERS = [name for name in SAMPLERS if name not in ("bps-gaussian", "hmc")]
 HARDEST = "torus-3x3-1e-6"
 ALIKE = (
     "flat-sparse", "field", "torus-3x3-0", "torus-4x4-0", "torus-4x4-1e-6", "torus-4x4-0.3", "ring-8", "random-sparse"
@@ -132,7 +132,7 @@ ALIKE = (
 
 def is_long(sampler: str, problem: str) -> bool:
     """Say whether a case is left to the long tests."""
-    return problem in ALIKE or (sampler in VARIANTS and problem != HARDEST)
+    return problem in ALIKE or (sampler in OTHERS and problem != HARDEST)
 
 
 CASES = [

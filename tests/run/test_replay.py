@@ -9,7 +9,9 @@ from bouncy.run.endings import NoFlipWarning
 from bouncy.samplers import names
 from conftest import base_seed
 
-SAMPLERS = sorted(names())
+# Loops that keep the path are compiled for one sampler of each family here, for the others in the long tests.
+FAMILIES = ("bps-gaussian", "gibbs", "hmc")
+SAMPLERS = [name if name in FAMILIES else pytest.param(name, marks=pytest.mark.slow) for name in sorted(names())]
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,14 @@ def path(request, tmp_path):
     return tmp_path / f"run.{request.param}"
 
 
-@pytest.mark.parametrize("kind", TARGETS)
+# Kinds of runs that differ from another one by little are left to the long tests.
+ALIKE = ("lattice", "frozen", "truncated")
+every_kind = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind in ALIKE else []) for kind in TARGETS]
+)
+
+
+@every_kind
 def test_a_run_comes_back_bit_by_bit(kind, path):
     """Catches anything that is lost, rounded or exchanged between saving and loading."""
     run = run_of(kind)
@@ -96,7 +103,7 @@ def test_another_model_is_refused(path):
     assert bouncy.Run.load(path, target=again).target is again
 
 
-@pytest.mark.parametrize("kind", TARGETS)
+@every_kind
 def test_a_loaded_run_goes_on_with_its_target(kind, path):
     """Catches a state that is not saved whole, and a run that goes on although its target is not known."""
     run = run_of(kind)
