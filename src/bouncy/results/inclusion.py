@@ -38,9 +38,7 @@ class InclusionTable:
     def __init__(
         self, labels: Sequence[Hashable], probability: Array, standard_error: Array, warnings: Sequence[str] = ()
     ) -> None:
-        # A variable that is always in the model, or never, is an answer and no reason to worry.
-        said = ("never moved", "same value in every draw")
-        self._warnings = [text for text in warnings if not any(part in text for part in said)]
+        self._warnings = warnings
         order = np.argsort(-probability, kind="stable")
         self._rows = [Inclusion(labels[j], float(probability[j]), float(standard_error[j])) for j in order]
 
