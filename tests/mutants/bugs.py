@@ -1117,4 +1117,46 @@ BUGS = (
         ),
         ("tests/run/test_driver.py::test_the_records_of_a_chain_that_failed_are_dropped",),
     ),
+    Bug(
+        "I1",
+        "entries of a series are taken by position although its labels are in another order",
+        (Edit("_labels.py", "    return [place[label] for label in first.labels]\n", "    return None\n"),),
+        ("tests/test_labels.py::test_order_of_labels_does_not_matter",),
+    ),
+    Bug(
+        "I2",
+        "attributes of a target can be assigned",
+        (Edit("_samplable.py", 'if "_is_closed" in vars(self) and not', "if False and not"),),
+        ("tests/test_immutable.py::test_attributes_cannot_be_assigned",),
+    ),
+    Bug(
+        "I3",
+        "a target that has travelled has arrays that can be written to",
+        (Edit("_samplable.py", "        close(self)  # arrays", "        self._is_closed = True  # arrays"),),
+        ("tests/test_immutable.py::test_arrays_are_read_only",),
+    ),
+    Bug(
+        "I4",
+        "what was seen after the last batch does not count",
+        (
+            Edit(
+                "results/moments.py",
+                "np.abs(self.mean(quantity, per_step) - typical) + far",
+                "0.0 * np.abs(self.mean(quantity, per_step) - typical) + far",
+            ),
+        ),
+        ("tests/results/test_path_errors.py::test_what_was_seen_after_the_last_batch_counts",),
+    ),
+    Bug(
+        "I5",
+        "chains that are frozen at different values are no reason to worry",
+        (Edit("results/spins.py", " | (frozen & (value != value[:1]).any(axis=0))", ""),),
+        ("tests/results/test_flips.py::test_chains_that_hold_on_to_different_values_are_named",),
+    ),
+    Bug(
+        "I6",
+        "draws that fit neither into memory nor on the disk are begun",
+        (Edit("run/estimate.py", "        return self.rows <= max", "        return True or self.rows <= max"),),
+        ("tests/run/test_estimate.py::test_draws_are_refused_where_neither_memory_nor_disk_holds_them",),
+    ),
 )
