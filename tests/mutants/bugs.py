@@ -1121,7 +1121,7 @@ BUGS = (
         "I1",
         "entries of a series are taken by position although its labels are in another order",
         (Edit("_labels.py", "    return [place[label] for label in first.labels]\n", "    return None\n"),),
-        ("tests/test_labels.py::test_order_of_labels_does_not_matter",),
+        ("tests/test_labels.py::test_states_are_matched_to_the_sites",),
     ),
     Bug(
         "I2",
