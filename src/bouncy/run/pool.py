@@ -138,7 +138,11 @@ class Pool(ABC):
                         if self._stop_now(active, level):
                             break
                     paused = paused or stopping or (not fresh and pause())
-                    self._begin_slices(active, level, end, keep, longest, may_plan=not paused or fresh)
+                    orders = self._plan(active, level, end, keep, longest, may_begin_a_round=not paused or fresh)
+                    begun = self._submit(orders) if orders else {}
+                    self._flying |= begun
+                    for future in set(begun.values()):
+                        future.add_done_callback(lambda _: self._news.set())
                     if not self._rounds:
                         break
                     self._take_in(active, errors)
@@ -157,34 +161,31 @@ class Pool(ABC):
                 self._give_up()
                 self._rounds, self._flying = [], {}
 
-    def _begin_slices(
+    def _plan(
         self,
         workers: Sequence[Worker],
         level: int,
         end: int,
         keep: Callable[[], Keep],
         longest: Callable[[], float],
-        may_plan: bool,
-    ) -> None:
-        """Begin slices of idle workers, those that are furthest behind first."""
+        may_begin_a_round: bool,
+    ) -> list[Order]:
+        """Return the next slices of idle workers, those that are furthest behind first."""
         room, orders = self._room(workers) - len(self._flying), list[Order]()
         if room <= 0:
-            return
+            return orders
         for worker in sorted((w for w in workers if w not in self._flying), key=self._rounds_done):
             if len(orders) == room:
                 break
             k = self._rounds_done(worker)
             last = self._rounds[-1].end if self._rounds else level
             if k == len(self._rounds):
-                if not may_plan or last >= end or k == _MOST_ROUNDS:
+                if not may_begin_a_round or last >= end or k == _MOST_ROUNDS:
                     continue
                 kept = keep()
                 self._rounds.append(Round(last, min(end, last + self._sweeps(workers, kept, longest())), kept))
             orders.append(Order(worker, self._rounds[k].end, self._rounds[k].keep))
-        begun = self._submit(orders)
-        self._flying |= begun
-        for future in set(begun.values()):
-            future.add_done_callback(lambda _: self._news.set())
+        return orders
 
     def _rounds_done(self, worker: Worker) -> int:
         """Return how many of the present rounds a worker has finished."""
