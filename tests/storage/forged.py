@@ -154,7 +154,8 @@ def forge_array(arrays: dict[str, Any], rng: np.random.Generator, names: list[st
     elif way == 1:
         arrays[f"{name}x"] = array
     elif way == 2:
-        arrays[name] = array.astype(rng.choice(["<i1", "<i4", "<i8", "<u4", "<f8", "|b1"]))
+        with np.errstate(invalid="ignore"):  # numbers that are too large for the other type
+            arrays[name] = array.astype(rng.choice(["<i1", "<i4", "<i8", "<u4", "<f8", "|b1"]))
     elif way == 3:
         arrays[name] = array.reshape(-1)
     elif way == 4 and array.ndim:
