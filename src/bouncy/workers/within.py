@@ -239,7 +239,13 @@ class BlockWorker(Worker):
         self._values, self.cpu_seconds = values, float(state["cpu_seconds"])
         _from_words(self._generator, state["generator"])
         # The target first: it must not move what is then put back.
-        self._block.retarget(self._scheme.target_of(self._values))
+        try:
+            target = self._scheme.target_of(self._values)
+        except ArithmeticError as error:
+            raise ValueError(
+                f"the parameters must be such that the target can be built, which raised {error!r}"
+            ) from error
+        self._block.retarget(target)
         self._block.restore({name: state[f"block.{name}"] for name in self._block.state()})
         self.sweeps, self.begun = self._block.sweeps, self._block.begun
 
