@@ -19,7 +19,8 @@ from bouncy._compile import kernel
 from bouncy._dispatch import state_arrays
 from bouncy._random import new_state
 from bouncy.clocks import every_clock as all_clocks
-from bouncy.clocks.contract import Clock, fill, position, shift
+from bouncy.clocks.by_address import linked
+from bouncy.clocks.contract import Clock, fill, shift
 from bouncy.clocks.exponential import _open_window
 from bouncy.clocks.gaussian import GAUSSIAN, _derive_plane
 from bouncy.targets.contract import flip_cost, init, on_flip
@@ -27,6 +28,7 @@ from bouncy.targets.mrf import MRF
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.contract import pay
 from conftest import base_seed
+from helpers.compiled_clocks import fill_compiled, position_compiled, shift_compiled
 from helpers.literal import BOUNCED, CROSSED, REFRESHED, Path, literal_bps
 from helpers.statistics import z_test
 
@@ -55,21 +57,6 @@ def states(*label: Any, n: int = 1) -> list[NDArray[np.uint64]]:
 class Hits(NamedTuple):
     times: NDArray[np.float64]
     sites: NDArray[np.int32]
-
-
-@kernel
-def fill_compiled(clock, t_stop, times, sites):
-    return fill(clock, t_stop, times, sites)
-
-
-@kernel
-def position_compiled(clock, t, z, w):
-    position(clock, t, z, w)
-
-
-@kernel
-def shift_compiled(clock, elapsed):
-    shift(clock, elapsed)
 
 
 @kernel
@@ -352,7 +339,7 @@ def run_without_refreshment(clock: Clock, d: int, n_hits: float) -> None:
     rounds = 100
     duration = n_hits / rate / rounds
     hits, sites_hit = np.zeros(rounds, np.int64), np.zeros(d, np.int64)
-    count_hits(running, duration, rounds, np.empty(1024), np.empty(1024, np.int32), hits, sites_hit)
+    count_hits(linked(running), duration, rounds, np.empty(1024), np.empty(1024, np.int32), hits, sites_hit)
     z, w = where(running, d, 0.0)
     assert abs(w @ w - 1) < 1e-9
     assert np.all(z >= 0)

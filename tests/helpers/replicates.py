@@ -17,6 +17,7 @@ from bouncy._compile import helper, kernel
 from bouncy._dispatch import generic, implements
 from bouncy._random import new_state
 from bouncy._validation import as_seed_sequence, check_count, check_nonnegative, check_spins
+from bouncy.clocks.by_address import linked
 from bouncy.clocks.contract import Clock, position, restart
 from bouncy.enumeration import exact, states
 from bouncy.recorders.pairs import AllPairs, EdgePairs, NoPairs, Pairs, all_pairs, edge_pairs, no_pairs
@@ -102,7 +103,7 @@ def _replicate(
     out = _allocate(spins.shape[0], d, n_pairs)
     view = target.view()
     _run(
-        running,
+        linked(running),
         toll,
         view,
         new_recorder(d, recorded_pairs),

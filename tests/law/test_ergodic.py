@@ -15,11 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import scipy.sparse
-from numba import njit
 from numpy.typing import NDArray
 
 from bouncy._random import new_state
-from bouncy.clocks.contract import fill
 from bouncy.clocks.gaussian import GAUSSIAN
 from bouncy.enumeration import exact, states
 from bouncy.samplers import registry
@@ -29,6 +27,7 @@ from bouncy.samplers.hmc import HMC
 from bouncy.samplers.metropolis import Metropolis
 from bouncy.targets.mrf import MRF
 from conftest import base_seed
+from helpers.compiled_clocks import fill_compiled
 from helpers.replicates import PairSet, Replicates, overdispersed_starts, replicate_sampler, state_numbers
 from helpers.statistics import Outcome, chi_square_test, z_test
 
@@ -196,18 +195,12 @@ def assert_not_ergodic(problem: Problem, sampler: SpinSampler) -> None:
     assert abs(outcomes[PAIR_LAGS].z) > 20
 
 
-# Not the package's own decorator: its disk cache is for the package's sources, and tests must see every edit.
-@njit(error_model="numpy")
-def compiled_fill(clock, t_stop, times, sites):
-    return fill(clock, t_stop, times, sites)
-
-
 def test_two_d_states_without_refreshment() -> None:
     """A clock that lost the fixed order of its lines would reach more than 2d of the 2^d states of a flat target."""
     d = 8
     clock = GAUSSIAN.start(d, 0.0, new_state(np.random.SeedSequence(SEED)))
     times, sites = np.empty(10_000), np.empty(10_000, np.int32)
-    n, _ = compiled_fill(clock, np.inf, times, sites)
+    n, _ = fill_compiled(clock, np.inf, times, sites)
     assert n == times.size
     s = np.ones(d, np.int8)
     seen = set()

@@ -13,12 +13,14 @@ import bouncy
 from bouncy._compile import kernel
 from bouncy._random import new_state
 from bouncy.clocks import clocks, harmonic, parabolic
-from bouncy.clocks.contract import fill, position
+from bouncy.clocks.by_address import linked
+from bouncy.clocks.contract import fill
 from bouncy.samplers.contract import NotErgodicWarning
 from bouncy.targets.contract import flip_cost, init, on_flip
 from bouncy.tolls.contract import pay
 from bouncy.tolls.kinetic import new_kinetic
 from conftest import base_seed
+from helpers.compiled_clocks import position_compiled
 from helpers.literal import CROSSED, REFRESHED
 from helpers.literal_hmc import energy, literal_hmc
 
@@ -52,11 +54,6 @@ def start_fields(view, s):
     init(view, s)
 
 
-@kernel
-def where(clock, t, z, w):
-    position(clock, t, z, w)
-
-
 class Chain(NamedTuple):
     clock: Any
     toll: Any
@@ -66,13 +63,13 @@ class Chain(NamedTuple):
     def run(self, t_stop: float, capacity: int = 200_000) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return times, sites and whether the flip passed, of all hits up to t_stop."""
         times, sites, passed = np.empty(capacity), np.empty(capacity, np.int32), np.empty(capacity, np.bool_)
-        n = follow(*self, t_stop, times, sites, passed, np.empty(1), np.empty(1, np.int32))
+        n = follow(linked(self.clock), *self[1:], t_stop, times, sites, passed, np.empty(1), np.empty(1, np.int32))
         assert n < capacity
         return times[:n], sites[:n], passed[:n]
 
     def where(self, t: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         z, w = np.empty(self.s.size), np.empty(self.s.size)
-        where(self.clock, t, z, w)
+        position_compiled(self.clock, t, z, w)
         return z, w
 
 

@@ -9,21 +9,16 @@ from scipy import special
 import bouncy
 from bouncy._compile import kernel
 from bouncy._random import new_state
-from bouncy.clocks.contract import fill
 from bouncy.clocks.scans import RANDOM, SYSTEMATIC
 from bouncy.samplers.contract import NotErgodicWarning
 from bouncy.tolls.contract import pay
 from bouncy.tolls.heat_bath import new_heat_bath
 from conftest import base_seed
+from helpers.compiled_clocks import fill_compiled
 from helpers.statistics import chi_square_test, distribution_test, z_test
 
 SEED = base_seed()
 N = 400_000
-
-
-@kernel
-def hits(clock, t_stop, times, sites):
-    return fill(clock, t_stop, times, sites)
 
 
 @kernel
@@ -37,7 +32,7 @@ def test_systematic_scan_visits_sites_in_turn(d):
     """Catches a site that is left out, or a sweep that begins at another time than the one before ends."""
     clock = SYSTEMATIC.start(d, 0.0, new_state(np.random.SeedSequence(0)))
     times, sites = np.empty(7 * d), np.empty(7 * d, np.int32)
-    assert hits(clock, 5.0, times, sites) == (5 * d, True)
+    assert fill_compiled(clock, 5.0, times, sites) == (5 * d, True)
     np.testing.assert_array_equal(sites[: 5 * d], np.tile(np.arange(d), 5))
     np.testing.assert_allclose(times[: 5 * d], (np.arange(5 * d) + 0.5) / d)
 
@@ -47,7 +42,7 @@ def test_random_scan_visits_sites_equally_often():
     d = 7
     clock = RANDOM.start(d, 0.0, new_state(np.random.SeedSequence(SEED)))
     times, sites = np.empty(N), np.empty(N, np.int32)
-    assert hits(clock, np.inf, times, sites) == (N, False)
+    assert fill_compiled(clock, np.inf, times, sites) == (N, False)
     chi_square_test(np.bincount(sites, minlength=d), np.full(d, 1 / d), detect=0.01).check()
     pairs = sites[0::2] * d + sites[1::2]
     chi_square_test(np.bincount(pairs, minlength=d * d), np.full(d * d, 1 / d**2), detect=0.02).check()

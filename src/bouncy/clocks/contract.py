@@ -55,8 +55,10 @@ class Clock:
 
     def start(self, d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> Any:
         """Return the arrays of a clock at time 0, with (z, w) drawn from their stationary law."""
+        from bouncy.clocks.by_address import linked  # which needs the functions below
+
         clock = self.allocate(d, refreshment_rate, state)
-        _restart(clock)
+        _restart(linked(clock))
         return clock
 
     def sweep_time(self, d: int) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import kernel
+from bouncy.clocks.by_address import linked
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.batches import Batches, batch_length
 from bouncy.recorders.contract import FLIPS, HITS
@@ -157,7 +158,7 @@ class OurWalker:
         most_sweeps = ceil(attempts / worker.s.size)
         times, sites, flips = np.empty(_BUFFER), np.empty(_BUFFER, np.int32), np.empty(n)
         found = _run_to_flips(
-            worker.clock, worker.toll, worker.view, worker.s, times, sites, self._sweep_time, most_sweeps, flips
+            linked(worker.clock), worker.toll, worker.view, worker.s, times, sites, self._sweep_time, most_sweeps, flips
         )
         return np.diff(flips[:found]) / self._sweep_time
 

@@ -13,8 +13,8 @@ import numpy as np
 from numba.core.errors import NumbaError, UnsupportedBytecodeError
 from numpy.typing import NDArray
 
+from bouncy._native import address_of, lay_out, pointer_to
 from bouncy.targets._data import copy_arrays, freeze, leaves
-from bouncy.targets._native import address_of, lay_out, pointer_to
 from bouncy.targets._user_functions import UserFunction
 from bouncy.targets.by_address import ARGUMENTS, NAMES, Linked, Memory, link
 from bouncy.targets.contract import TargetError, shown

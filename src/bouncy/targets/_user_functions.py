@@ -18,7 +18,7 @@ from numba.core.registry import cpu_target
 from numpy.typing import NDArray
 
 from bouncy._compile import helper, without_memory
-from bouncy.targets._native import array_at, dereference, frozen_type, joined, read_only
+from bouncy._native import array_at, dereference, frozen_type, joined, read_only
 from bouncy.targets.by_address import ARGUMENTS, BAD_AT, FINE, RAISED, as_number, as_status
 from bouncy.targets.contract import costs_to_means
 

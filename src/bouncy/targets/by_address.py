@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper, kernel
 from bouncy._dispatch import implements, part, parts, state_arrays
-from bouncy.targets._data import copy_arrays
-from bouncy.targets._native import (
+from bouncy._native import (
     address_of,
     array_at,
     caller,
@@ -30,6 +29,7 @@ from bouncy.targets._native import (
     pointer_to,
     returner,
 )
+from bouncy.targets._data import copy_arrays
 from bouncy.targets.contract import (
     FUNCTIONS,
     TargetError,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._dispatch import check_bounds, check_range
+from bouncy.clocks.by_address import linked
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
 from bouncy.recorders.recorder import new_recorder, open_sums, take_batch
@@ -55,6 +56,7 @@ class SpinWorker(LoopWorker):
         self.view = target.view()
         self.s = _random_start(target, self.view, start_seed) if start is None else _given_start(self.view, start)
         self.clock, self.toll = sampler.start(target.d, sampler_seed)
+        self._ticking = linked(self.clock)
         self.recorder = new_recorder(target.d, new_pairs(target, plan.pairs))
         self.flips_since_resync = np.zeros(1, np.int64)
         self._times = np.empty(BUFFER)
@@ -78,7 +80,7 @@ class SpinWorker(LoopWorker):
         """Run the loop. A target that fails stops the worker for good, and its error is raised."""
         while True:
             left = advance(
-                self.clock, self.toll, self.view, self.recorder, self.s, self.flips_since_resync,
+                self._ticking, self.toll, self.view, self.recorder, self.s, self.flips_since_resync,
                 self._times, self._sites, self.sweep_time, sweeps,
             )  # fmt: skip
             if not left:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._dispatch import state_arrays
+from bouncy.clocks.by_address import linked
 from bouncy.recorders.contract import FLIPS, HITS
 from bouncy.recorders.counter import new_counter
 from bouncy.targets.contract import Target, TargetError, raise_failure
@@ -50,6 +51,7 @@ class Walker:
         self._target = target
         self._view = target.view()
         self._clock, self._toll = sampler.start(target.d, seed)
+        self._ticking = linked(self._clock)
         self._sweep_time = sampler.sweep_time(target.d)
         self._counter = new_counter()
         self._flips_since_resync = np.zeros(1, np.int64)
@@ -90,7 +92,7 @@ class Walker:
 
     def _call(self, s: NDArray[np.int8], sweeps: int) -> bool:
         stopped: bool = advance(
-            self._clock, self._toll, self._view, self._counter, s, self._flips_since_resync,
+            self._ticking, self._toll, self._view, self._counter, s, self._flips_since_resync,
             self._times, self._sites, self._sweep_time, sweeps,
         )  # fmt: skip
         return stopped

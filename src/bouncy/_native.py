@@ -22,6 +22,8 @@ from bouncy._compile import kernel
 # Untyped, as the annotations of numba do not fit functions with arguments.
 intrinsic: Any = numba_intrinsic
 _POINTER = ir.IntType(8).as_pointer()
+# numba types of the arguments of functions that are called by address.
+_KINDS = {ir.PointerType: types.voidptr, ir.IntType: types.int64, ir.DoubleType: types.float64}
 # Suffix of the name of the C entry of a function.
 _ENTRY = ".entry"
 
@@ -134,7 +136,7 @@ def _add_entry(context: Any, builder: Any, result: Any, failure: float) -> None:
     words = [argument.type for argument in inner.args[2:]]  # after the places for a result and for an exception
     entry = ir.Function(builder.module, ir.FunctionType(context.get_value_type(result), words), inner.name + _ENTRY)
     body = ir.IRBuilder(entry.append_basic_block())
-    kinds = [types.voidptr if isinstance(word, ir.PointerType) else types.int64 for word in words]
+    kinds = [next(kind for word_type, kind in _KINDS.items() if isinstance(word, word_type)) for word in words]
     status, value = context.call_conv.call_function(body, inner, result, kinds, entry.args, attrs=("alwaysinline",))
     body.ret(body.select(status.is_error, context.get_constant(result, failure), value))
 
@@ -143,7 +145,7 @@ def caller(result: Any) -> Callable[..., Any]:
     """Return a compiled function that calls an address and returns a value of the numba type `result`.
 
     The first argument is the address to call, the second that of the part. An array is passed as its pointer and its
-    size, an integer as 64 bits.
+    size, a number as 64 bits.
     """
 
     @intrinsic
@@ -164,16 +166,16 @@ def caller(result: Any) -> Callable[..., Any]:
 
 
 def _check_can_be_passed(kind: Any) -> None:
-    """Raise unless an array holds spins or float64 numbers and is contiguous."""
+    """Raise unless an array holds spins, sites or float64 numbers and is contiguous."""
     if not isinstance(kind, types.Array):
         return
-    if kind.dtype not in (types.int8, types.float64) or (kind.ndim, kind.layout) != (1, "C"):
-        raise TypingError(f"expected a contiguous array of int8 or float64, got {kind}")
+    if kind.dtype not in (types.int8, types.int32, types.float64) or (kind.ndim, kind.layout) != (1, "C"):
+        raise TypingError(f"expected a contiguous array of int8, int32 or float64, got {kind}")
 
 
 def _as_words(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
     if not isinstance(kind, types.Array):
-        return [context.cast(builder, value, kind, types.int64)]
+        return [context.cast(builder, value, kind, types.float64 if isinstance(kind, types.Float) else types.int64)]
     array = context.make_array(kind)(context, builder, value)
     return [array.data, array.nitems]
 
