@@ -7,6 +7,9 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 PYMC := .venv-pymc
 
+# Tests start a hundred interpreters, which would each compile all sources.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long test-pymc mutants bench format clean
 

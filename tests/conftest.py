@@ -5,6 +5,7 @@ Every run uses the same seed unless BOUNCY_TEST_SEED sets another one.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -21,6 +22,10 @@ from bouncy._compile import keep_kernels_of
 
 # Loops compiled from the helpers take minutes in a run of all tests.
 keep_kernels_of("helpers", Path(__file__).resolve().parent / "helpers")
+
+# Compiling leaves hundreds of thousands of objects behind: to look at them as often as Python does by default takes a
+# tenth of the time of all tests.
+gc.set_threshold(3_000_000, 20, 20)
 
 SEED_VARIABLE = "BOUNCY_TEST_SEED"
 DEFAULT_SEED = 20171102
@@ -60,10 +65,12 @@ def _no_figure_is_left_open():
 # Compiling takes longer than most tests. Tests that need the same loops, or share replicates, run in one process, one
 # after the other: in two processes the loops would be compiled, and the replicates drawn, twice. Long tests come first,
 # tests that need only loops of other tests last.
-_FIRST = ("law", "targets", "clocks", "samplers", "run", "test_examples", "test_compile", "experiments")
+_FIRST = ("law", "targets", "run", "clocks", "samplers", "piecewise", "test_examples", "test_compile", "experiments")
 _LAST = ("cli/test_reproduce",)
 # Files whose tests are grouped by the sampler in their names, together with those of the other files.
 _BY_SAMPLER = ("law/", "targets/test_conformance")
+# Folders whose tests need the same loops.
+_TOGETHER = ("run", "piecewise", "workers")
 _SAMPLER = re.compile(r"hmc(?:-exponential)?|(?:gibbs|metropolis)(?:-random(?!-dense))?|exponential|gaussian")
 
 
@@ -72,7 +79,10 @@ def _group(test: str) -> str:
     path, _, name = test.partition("::")
     file = path.removeprefix("tests/")
     sampler = _SAMPLER.search(name)
-    return sampler.group() if sampler and file.startswith(_BY_SAMPLER) else file
+    if sampler and file.startswith(_BY_SAMPLER):
+        return sampler.group()
+    folder = file.partition("/")[0]
+    return folder if folder in _TOGETHER else file
 
 
 def _rank(item: pytest.Item) -> int:

@@ -28,12 +28,12 @@ from bouncy.targets.mrf import MRF
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.contract import pay
 from conftest import base_seed
-from helpers.compiled_clocks import fill_compiled, position_compiled, shift_compiled
+from helpers.compiled_clocks import as_linked, fill_compiled, position_compiled, shift_compiled
 from helpers.literal import BOUNCED, CROSSED, REFRESHED, Path, literal_bps
 from helpers.statistics import z_test
 
 SEED = base_seed()
-DIMENSIONS = [1, 2, 3, 7, 64, 200]
+DIMENSIONS = [1, 2, 3, 7, 64, pytest.param(200, marks=pytest.mark.slow)]
 # State of a clock that holds its numbers of bounces and refreshments.
 BOUNCES, REFRESHMENTS = 0, 1
 
@@ -74,11 +74,12 @@ def count_hits(clock, duration, rounds, times, sites, hits, sites_hit):
 
 def hits_until(running: Any, t_stop: float, capacity: int = 1024, function: Any = fill_compiled) -> Hits:
     """Return all hits of a running clock up to t_stop."""
+    clock = running if function is fill else as_linked(running)
     blocks: list[Hits] = []
     reached = False
     while not reached:
         block = Hits(np.empty(capacity), np.empty(capacity, np.int32))
-        n, reached = function(running, t_stop, *block)
+        n, reached = function(clock, t_stop, *block)
         blocks.append(Hits(*(column[:n] for column in block)))
     return Hits(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
 

@@ -32,7 +32,7 @@ from helpers.replicates import PairSet, Replicates, overdispersed_starts, replic
 from helpers.statistics import Outcome, chi_square_test, z_test
 
 SEED = base_seed()
-REPLICATES = 20_000
+REPLICATES = 12_000
 # A systematic Metropolis scan is known not to be ergodic on tied targets: it is among the negative controls.
 SAMPLERS = {entry.name: entry.sampler for entry in registry(SpinSampler) if entry.name != "metropolis"}
 SAMPLERS |= {"hmc-half-a-turn": HMC(travel_time=0.5 * math.pi)}
@@ -108,16 +108,16 @@ def law_outcomes(problem: Problem, starts: NDArray[np.int8], s: NDArray[np.int8]
     for k, name in enumerate(STARTS):
         final = s[k::4].astype(np.float64)
         counts = np.bincount(cell(s[k::4]), minlength=probabilities.size)
-        yield chi_square_test(counts, probabilities, detect=0.12, smallest_expected=20, name=f"states from {name}")
-        yield z_test(final, e.mean, detect=0.15, name=f"means from {name}")
-        yield z_test(final[:, i] * final[:, j], e.pair_mean[i, j], detect=0.15, name=f"pairs from {name}")
+        yield chi_square_test(counts, probabilities, detect=0.16, smallest_expected=20, name=f"states from {name}")
+        yield z_test(final, e.mean, detect=0.2, name=f"means from {name}")
+        yield z_test(final[:, i] * final[:, j], e.pair_mean[i, j], detect=0.2, name=f"pairs from {name}")
     total = np.bincount(cell(s), minlength=probabilities.size)
-    yield chi_square_test(total, probabilities, detect=0.07, smallest_expected=30, name="states from all starts")
-    yield z_test(s[:, i] * s[:, j], e.pair_mean[i, j], detect=0.08, name="pairs from all starts")
+    yield chi_square_test(total, probabilities, detect=0.09, smallest_expected=30, name="states from all starts")
+    yield z_test(s[:, i] * s[:, j], e.pair_mean[i, j], detect=0.1, name="pairs from all starts")
     # Uniform starts have mean zero, so a product with a state that has forgotten them has mean zero on every target.
     start, final = starts[3::4].astype(np.float64), s[3::4].astype(np.float64)
-    yield z_test(start[:, :, None] * final[:, None, :], 0.0, detect=0.15, name=LAGS)
-    yield z_test(start[:, i] * start[:, j] * final[:, i] * final[:, j], 0.0, detect=0.15, name=PAIR_LAGS)
+    yield z_test(start[:, :, None] * final[:, None, :], 0.0, detect=0.2, name=LAGS)
+    yield z_test(start[:, i] * start[:, j] * final[:, i] * final[:, j], 0.0, detect=0.2, name=PAIR_LAGS)
 
 
 # Two samplers are tried on all kinds of problems, the others on the hardest; the rest, and problems that are similar to
@@ -190,9 +190,9 @@ def assert_not_ergodic(problem: Problem, sampler: SpinSampler) -> None:
     starts, run = run_from_all_starts(problem, sampler)
     outcomes = {outcome.test: outcome for outcome in law_outcomes(problem, starts, run.s)}
     for start in STARTS[:3]:
-        assert abs(outcomes[f"states from {start}"].z) > 20
-        assert abs(outcomes[f"pairs from {start}"].z) > 20
-    assert abs(outcomes[PAIR_LAGS].z) > 20
+        assert abs(outcomes[f"states from {start}"].z) > 15
+        assert abs(outcomes[f"pairs from {start}"].z) > 15
+    assert abs(outcomes[PAIR_LAGS].z) > 15
 
 
 def test_two_d_states_without_refreshment() -> None:

@@ -35,7 +35,7 @@ from helpers.replicates import PairSet, Replicates, exact_draws, replicate, stat
 from helpers.statistics import chi_square_test, distribution_test, z_test
 
 SEED = base_seed()
-REPLICATES = 300_000
+REPLICATES = 150_000
 SWEEP_TIME = 2.0
 REFRESHMENT_RATE = 0.3
 
@@ -211,13 +211,13 @@ def billiard(request: pytest.FixtureRequest) -> Case:
 def test_time_averages(small: Case) -> None:
     """Segments not weighted by time, a dropped last segment, a wrong toll or a stale field bias the mean of s."""
     assert small.exact is not None
-    z_test(small.run.path, small.exact.mean, detect=0.01, name="time average of s").check()
+    z_test(small.run.path, small.exact.mean, detect=0.015, name="time average of s").check()
 
 
 def test_conditional_means(small: Case) -> None:
     """A wrong flip cost, a stale field or a recording at a moment that depends on s biases -tanh(h)."""
     assert small.exact is not None
-    z_test(small.run.mean, small.exact.mean, detect=0.01, name="conditional mean").check()
+    z_test(small.run.mean, small.exact.mean, detect=0.015, name="conditional mean").check()
 
 
 def test_pair_averages(small: Case) -> None:
@@ -230,8 +230,8 @@ def test_pair_averages(small: Case) -> None:
     # Models are complete graphs, so that the edges are the pairs of the upper triangle, row by row.
     columns = np.arange(upper[0].size) if small.target.is_sparse else upper[0] * small.d + upper[1]
     expected = small.exact.pair_mean[upper]
-    z_test(small.run.pair_path[:, columns], expected, detect=0.012, name="time average of pairs").check()
-    z_test(small.run.pair_mean[:, columns], expected, detect=0.012, name="conditional mean of pairs").check()
+    z_test(small.run.pair_path[:, columns], expected, detect=0.018, name="time average of pairs").check()
+    z_test(small.run.pair_mean[:, columns], expected, detect=0.018, name="conditional mean of pairs").check()
 
 
 def test_time_averages_without_couplings(billiard: Case) -> None:
@@ -248,13 +248,13 @@ def test_time_averages_without_couplings(billiard: Case) -> None:
 
 
 def test_final_state(small: Case) -> None:
-    """A toll that lets too much or too little pass changes the law of s at the end, by 0.01 in total variation."""
+    """A toll that lets too much or too little pass changes the law of s at the end, by 0.015 in total variation."""
     assert small.exact is not None
     assert small.exact.probabilities is not None
     chi_square_test(
         state_counts(small.run.s),
         small.exact.probabilities,
-        detect=0.01,
+        detect=0.015,
         smallest_expected=50,
         name="final state",
     ).check()
@@ -285,7 +285,7 @@ def check_distances(case: Case, ks: float, moment: float) -> None:
 @only_particles
 def test_distances(small: Case) -> None:
     """A wrong reflection, bounce law or speed moves z away from its law although s stays right."""
-    check_distances(small, ks=0.01, moment=0.02)
+    check_distances(small, ks=0.015, moment=0.03)
 
 
 def test_distances_of_billiard(billiard: Case) -> None:
@@ -307,7 +307,10 @@ def mean_square_speed(case: Case) -> float:
 
 
 def check_speeds(case: Case, ks: float, relative: float) -> None:
-    """Compare w with the uniform law on the unit sphere, or with independent normals, independent of z."""
+    """Compare w with the uniform law on the unit sphere, or with independent normals, independent of z.
+
+    Laws are compared for at most 20 sites, which takes as long as all the rest for 100.
+    """
     z, w, d = case.run.z, case.run.w, case.d
     square = mean_square_speed(case)
     scale = math.sqrt(square)
@@ -327,13 +330,13 @@ def check_speeds(case: Case, ks: float, relative: float) -> None:
     products = (w[:, :5, None] * z[:, None, :5]).reshape(len(w), -1)
     z_test(products, 0.0, detect=2 * scale * relative, name="covariance of w and z").check()
     if case.clock.family == "trajectory" or d > 1:
-        distribution_test(w, cdf, detect=ks, name="law of w").check()
+        distribution_test(w[:, :20], cdf, detect=ks, name="law of w").check()
 
 
 @only_particles
 def test_speeds(small: Case) -> None:
     """A velocity off the sphere, or uniform on something else, is seen in its length and its fourth moment."""
-    check_speeds(small, ks=0.01, relative=0.02)
+    check_speeds(small, ks=0.015, relative=0.03)
 
 
 def test_speeds_of_billiard(billiard: Case) -> None:
@@ -383,8 +386,8 @@ def test_spins_are_independent_of_the_clock(small: Case) -> None:
     expected = np.repeat(small.exact.mean * mean, small.d)
     with_z = (s[:, :, None] * run.z[:, None, :]).reshape(len(s), -1)
     with_w = (s[:, :, None] * run.w[:, None, :]).reshape(len(s), -1)
-    z_test(with_z, expected, detect=0.03, name="s times z").check()
-    z_test(with_w, 0.0, detect=0.02 * math.sqrt(small.d * mean_square_speed(small)), name="s times w").check()
+    z_test(with_z, expected, detect=0.045, name="s times z").check()
+    z_test(with_w, 0.0, detect=0.03 * math.sqrt(small.d * mean_square_speed(small)), name="s times w").check()
 
 
 # --- R: rates of events -----------------------------------------------------------------------------------------------
@@ -443,7 +446,7 @@ def check_refreshments(case: Case) -> None:
 
 def test_rates(small: Case) -> None:
     """A wrong speed, bounce law or refreshment law changes the number of hits, bounces or refreshments by 1 %."""
-    check_rates(small, relative=0.01)
+    check_rates(small, relative=0.015)
 
 
 @pytest.mark.parametrize(
@@ -466,7 +469,7 @@ def test_flips(small: Case) -> None:
         cost = small.target.log_prob(s) - small.target.log_prob(flipped)
         acceptance[i] = small.exact.probabilities @ small.rule.acceptance(cost)
     expected = expected_rates(small)[0] * small.duration * acceptance.mean()
-    z_test(small.run.events[:, FLIPS], expected, detect=0.01 * expected, name="flips").check()
+    z_test(small.run.events[:, FLIPS], expected, detect=0.015 * expected, name="flips").check()
 
 
 @pytest.mark.parametrize("duration", [0.5, 1.5, 4.0])
@@ -494,4 +497,4 @@ def test_one_site_is_a_two_state_chain(field: float, duration: float) -> None:
     stay_up, stay_down = up + (1 - up) * kept, (1 - up) + up * kept
     joint = [(1 - up) * stay_down, (1 - up) * (1 - stay_down), up * (1 - stay_up), up * stay_up]
     counts = np.bincount(2 * (starts[:, 0] > 0) + (run.s[:, 0] > 0), minlength=4)
-    chi_square_test(counts, joint, detect=0.01, smallest_expected=50, name="two-state chain").check()
+    chi_square_test(counts, joint, detect=0.015, smallest_expected=50, name="two-state chain").check()

@@ -121,7 +121,7 @@ def test_spike_and_slab_with_unknown_hyperparameters():
     }
     start = {"noise_scale": 1.0, "slab_scale": 0.7, "inclusion": 0.5}
     within = bouncy.Within(base.given, updates, start, sweeps=5)
-    run = bouncy.sample(within, "bps", chains=16, draws=400, warmup=100, thin=5, seed=SEED, progress=False)
+    run = bouncy.sample(within, "bps", chains=16, draws=250, warmup=60, thin=5, seed=SEED, progress=False)
     found = np.column_stack(
         [
             (run.draws != 0.0).mean(axis=1),
@@ -170,7 +170,7 @@ def test_lasso_with_unknown_hyperparameters():
         "penalty": conjugate.penalty(shape=2.0, rate=1.0),
     }
     within = bouncy.Within(base.given, updates, {"noise_scale": 1.0, "penalty": 1.0})
-    run = bouncy.sample(within, "bps", chains=16, draws=300, warmup=50, seed=SEED, progress=False)
+    run = bouncy.sample(within, "bps", chains=16, draws=200, warmup=40, seed=SEED, progress=False)
     found = np.column_stack([run.parameters[name].mean(axis=1) for name in ("noise_scale", "penalty")])
     z_test(found, [(weight * noise).sum(), (weight * penalty).sum()], detect=[0.15, 0.7]).check()
 

@@ -118,7 +118,8 @@ def test_paths_without_conditional_means_are_named(seed):
     assert about_sites(run) == ["1 of 3 sites never moved and are called constant: 1"]
 
 
-def test_the_readme_selects_variables_without_a_warning():
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 12), marks=pytest.mark.slow)])
+def test_the_readme_selects_variables_without_a_warning(seeds):
     """Catches a warning about variables 3 and 17, which are in the model for certain, and a run that is too short.
 
     Nothing moves 3 and 17: their expected moves over 40,000 sweeps are below 1e-4, and warnings begin at 13. R-hat of
@@ -129,7 +130,7 @@ def test_the_readme_selects_variables_without_a_warning():
     y = 2.0 * X[:, 3] - X[:, 17] + np.random.default_rng(1).standard_normal(100)
     target = bouncy.VariableSelection(X, y, expected_size=5)
     assert "run = bouncy.sample(bouncy.VariableSelection(X, y, expected_size=5), draws=10_000, seed=0)" in page
-    for seed in range(12):
+    for seed in seeds:
         run = bouncy.sample(target, draws=10_000, seed=seed)
         assert run.diagnostics["warnings"] == []
         assert run.diagnostics["constant_sites"].tolist() == [3, 17]

@@ -235,7 +235,7 @@ def test_recording_begins_anew_where_the_start_was_far_away():
     along, across = np.array([-s, c]), np.array([c, s])
     target = bouncy.Gaussian(np.zeros(2), cov=1e4 * np.outer(along, along) + np.outer(across, across))
     found = []
-    for k in range(40):
+    for k in range(24):
         # They take 20,000 draws at most; a run that remembers its start would take very many.
         options = {"until_se": 10.0, "draws": 100_000, "keep": "means", "threads": 1}
         run = bouncy.sample(target, chains=4, seed=base_seed() + k, initial=3000.0 * along, **options)

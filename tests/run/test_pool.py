@@ -69,7 +69,7 @@ def rounds(pool, workers, end, *, keep=Keep, pause=lambda: False, longest=lambda
 
 def jitter(worker):
     """Take a time that differs from sweep to sweep."""
-    time.sleep(random.Random(97 * worker.first + worker.sweeps + base_seed()).choice([0.0, 0.0, 0.001, 0.004]))
+    time.sleep(random.Random(97 * worker.first + worker.sweeps + base_seed()).choice([0.0, 0.0, 0.0005, 0.002]))
 
 
 @pytest.mark.parametrize("chains", [1, 2, 5])
@@ -78,10 +78,10 @@ def test_rounds_are_the_same_sweeps_of_all_workers(new_pool, n, chains):
     """Catches a worker whose sweeps are handed over twice, not at all, or beside other sweeps of the others."""
     ACTIONS.update(dict.fromkeys(range(chains), jitter))
     workers = [FakeWorker(k) for k in range(chains)]
-    ends = [done.end for done in rounds(new_pool(n), workers, 150)]
-    assert ends[-1] == 150
+    ends = [done.end for done in rounds(new_pool(n), workers, 80)]
+    assert ends[-1] == 80
     assert len(ends) > 3
-    assert all(worker.sweeps == 150 for worker in workers)
+    assert all(worker.sweeps == 80 for worker in workers)
 
 
 def test_what_is_kept_is_the_same_for_all_workers_of_a_round(new_pool):

@@ -38,15 +38,15 @@ def error_of(trace):
 def test_joint_law_is_kept(sampler, sweeps):
     """Catches a block that goes on with the old target, whose scale never leaves 1."""
     run = bouncy.sample(
-        scheme(sweeps=sweeps), sampler, chains=40, draws=140, warmup=40, seed=base_seed(), progress=False
+        scheme(sweeps=sweeps), sampler, chains=32, draws=100, warmup=30, seed=base_seed(), progress=False
     )
     variance = run.parameters["scale"] ** 2
-    assert variance.shape == (40, 140)
+    assert variance.shape == (32, 100)
     assert abs(variance.mean() - 1.0) < 6.5 * error_of(variance) < 0.5
     assert (np.abs(run.variance - 1.0) < 7 * run.variance_se).all()
     # |x|^2 / scale^2 is chi-square with 2 degrees of freedom; on a target that stays as it was its mean is above 2.5.
     ratio = np.sum(run.draws**2, axis=2) / variance
-    assert abs(ratio.mean() - 2.0) < 6.5 * error_of(ratio) < 0.4
+    assert abs(ratio.mean() - 2.0) < 6.5 * error_of(ratio) < 0.45
     assert (np.abs(run.mean) < 7 * run.mean_se).all()
 
 
@@ -60,7 +60,7 @@ def test_spins_can_be_the_block():
         return bouncy.MRF(np.zeros((2, 2)), -h * np.ones(2))
 
     run = bouncy.sample(
-        bouncy.Within(target, {"h": field}, {"h": 0.0}), "gibbs", chains=8, draws=1000, seed=base_seed(), progress=False
+        bouncy.Within(target, {"h": field}, {"h": 0.0}), "gibbs", chains=8, draws=600, seed=base_seed(), progress=False
     )
     # Summing out h: p(s) is proportional to exp((s_1 + s_2)^2 / 2).
     truth = (np.exp(2.0) - 1.0) / (np.exp(2.0) + 1.0)

@@ -209,12 +209,12 @@ _NOT_USED |= {"chooses_warmup", "warmup_sweeps", "goal", "thin"}
 
 
 def test_entries_of_the_header_with_wrong_values_are_refused(kept, tmp_path):
-    """Catches an entry that is used without a look at its type and size: for each of them, nineteen odd values."""
+    """Catches an entry that is used without a look at its type and size: for each of them, many odd values."""
     folder = _copied(kept, tmp_path, "c")
     header, _ = read_archive(kept[0] / STATES[0])
     assert not _is_refused(folder)
     for key in header:
-        for value in ODD if kept[2] == "draws" else ODD[::4]:
+        for value in ODD[::2] if kept[2] == "draws" else ODD[1::6]:
             _fresh(kept[0], folder)
             _forge(folder, lambda header, arrays, key=key, value=value: header.update({key: value}))
             refused = _is_refused(folder)

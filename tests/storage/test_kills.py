@@ -103,7 +103,7 @@ NO_SPACE = """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
-@pytest.mark.parametrize("keep", ["draws", "path"])
+@pytest.mark.parametrize("keep", ["draws", pytest.param("path", marks=pytest.mark.slow)])
 def test_full_disk_costs_checkpoints_and_not_the_run(keep, tmp_path):
     """Catches a run that dies, or loses draws, when files cannot grow, and a generation that is damaged by that."""
     places = os.pathsep.join([str(Path(bouncy.__file__).parents[1]), str(Path(__file__).parents[1])])

@@ -51,7 +51,7 @@ def test_a_run_comes_back_bit_by_bit(kind, path):
     assert told(bouncy.Run.load(path, target=run.target)) == told(run)
 
 
-@pytest.mark.parametrize("kind", ["spins", "scheme"])
+@pytest.mark.parametrize("kind", ["spins", pytest.param("scheme", marks=pytest.mark.slow)])
 def test_a_loaded_run_can_be_saved_again(kind, path, tmp_path):
     """Catches a second generation that has lost what the first one knew, such as when and with what it was made."""
     run_of(kind).save(path)
@@ -324,12 +324,17 @@ def _in_a_process(script, *arguments):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
-@pytest.mark.parametrize("size", [0, pytest.param(1000, marks=pytest.mark.slow)])
-def test_a_full_disk_is_an_error_and_leaves_nothing_behind(size, path):
+@pytest.mark.parametrize(
+    ("suffix", "size"),
+    [
+        pytest.param(suffix, size, marks=[] if (suffix, size) == ("nc", 0) else [pytest.mark.slow])
+        for suffix in SUFFIXES
+        for size in (0, 1000)
+    ],
+)
+def test_a_full_disk_is_an_error_and_leaves_nothing_behind(suffix, size, tmp_path):
     """Catches a process that ends because its disk is full, as the HDF5 library would have it, or a part of a file."""
-    folder = path.parent / "new"
-    folder.mkdir()
-    assert _in_a_process(SAVING, folder / path.name, size) == ["OSError", "well"]
+    assert _in_a_process(SAVING, tmp_path / f"run.{suffix}", size) == ["OSError", "well"]
 
 
 @pytest.mark.slow  # a limit on the size of files does for every day what this does for real

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import signal
 import subprocess
@@ -98,11 +99,15 @@ every_sampler = pytest.mark.parametrize(
 )
 
 
+@functools.cache
+def with_cache():
+    return bouncy.Custom(6, data=DATA, **CACHED)
+
+
 @every_sampler
 def test_every_sampler_walks_as_on_the_same_built_in_model(sampler):
     """Would catch a sampler that treats targets called by address differently."""
-    target = bouncy.Custom(6, data=DATA, **CACHED)
-    mine, theirs = (bouncy.sample(t, sampler, draws=20, chains=1, warmup=5, seed=4) for t in (target, MODEL))
+    mine, theirs = (bouncy.sample(t, sampler, draws=20, chains=1, warmup=5, seed=4) for t in (with_cache(), MODEL))
     assert np.array_equal(mine.draws, theirs.draws)
 
 
@@ -646,15 +651,20 @@ def hard_core_log_prob(s):
     return total
 
 
+@functools.cache
+def walled():
+    return bouncy.Custom(6, hard_core, hard_core_log_prob), bouncy.Custom(6, log_prob=hard_core_log_prob)
+
+
 @every_sampler
 def test_walls_are_never_crossed(sampler):
     """Would catch a wall that lets something through, a start behind one, and an infinite cost that becomes a NaN."""
-    target = bouncy.Custom(6, hard_core, hard_core_log_prob)
+    target, by_log_prob = walled()
     run = bouncy.sample(target, sampler, draws=2000, chains=2, seed=1)
     occupied = run.draws > 0
     assert not np.any(occupied & np.roll(occupied, 1, axis=2))
     assert np.all(np.abs(run.mean - bouncy.exact(target).mean) < 6 * run.mean_se)
-    alone = bouncy.sample(bouncy.Custom(6, log_prob=hard_core_log_prob), sampler, draws=2000, chains=2, seed=1)
+    alone = bouncy.sample(by_log_prob, sampler, draws=2000, chains=2, seed=1)
     assert np.array_equal(alone.draws, run.draws)
 
 

@@ -148,7 +148,8 @@ class _CompilingNotice(event.Listener):
 
     def _tell(self) -> None:
         self._told = True
-        tqdm.write("bouncy: compiling for a kind of model that is new here; this happens once", file=sys.stderr)
+        line = "bouncy: compiling for a kind of model that is new here; this happens once\n"
+        tqdm.write(line, file=sys.stderr, end="")  # in one piece: Ctrl-C may come right after it
 
 
 class _Bars:
