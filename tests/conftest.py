@@ -25,7 +25,7 @@ keep_kernels_of("helpers", Path(__file__).resolve().parent / "helpers")
 
 # Compiling leaves hundreds of thousands of objects behind: to look at them as often as Python does by default takes a
 # tenth of the time of all tests.
-gc.set_threshold(3_000_000, 20, 20)
+gc.set_threshold(50_000, 20, 100)
 
 SEED_VARIABLE = "BOUNCY_TEST_SEED"
 DEFAULT_SEED = 20171102

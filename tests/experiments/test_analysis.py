@@ -84,7 +84,7 @@ def test_medians_of_resamples_are_those_of_numpy(runs):
     values = np.random.default_rng(4).integers(8, size=runs).astype(float)
     counts = _draw_resamples(runs, 50)
     expected = [np.median(np.repeat(values, counts[:, k])) for k in range(50)]
-    np.testing.assert_array_equal(_resample_median(values, 50), expected)
+    np.testing.assert_array_equal(_resample_median(tuple(values), 50), expected)
 
 
 def test_only_common_runs_are_compared():

@@ -247,7 +247,7 @@ def test_traces_of_bounded_size_give_the_same_bytes(monkeypatch):
     options = {"chains": 3, "draws": 4000, "warmup": 100, "keep": "means", "seed": base_seed()}
     whole = bouncy.sample(SPINS, **options, threads=1)
     assert whole.trace_spacing == 512
-    for _ in range(5):
+    for _ in range(3):
         with contextlib.closing(_Closing(Shuffled(3))) as closing:
             assert everything(bouncy.sample(SPINS, executor=closing.executor, **options)) == everything(whole)
 
@@ -346,6 +346,7 @@ def long_run():
     return everything(bouncy.sample(SPINS, **LONG))
 
 
+@pytest.mark.slow
 def test_killed_dask_worker_changes_nothing(dask, short, long_run):
     """Catches a slice that is lost with its worker, or taken in twice."""
     killer = Killer(lambda: os.kill(min(dask._client.run(os.getpid).values()), signal.SIGKILL))

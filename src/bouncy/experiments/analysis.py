@@ -167,15 +167,17 @@ def compare(errors: Errors, rivals: Sequence[Errors], resamples: int = RESAMPLES
     bottom = np.array([errors[run] for run in common])
     top = np.array([[rival[run] for run in common] for rival in rivals])
     value = _divide(np.median(top, axis=1).min(), np.median(bottom))
-    best = np.min([_resample_median(rival, resamples) for rival in top], axis=0)
-    ratios = _divide(best, _resample_median(bottom, resamples))
+    best = np.min([_resample_median(tuple(rival), resamples) for rival in top], axis=0)
+    ratios = _divide(best, _resample_median(tuple(bottom), resamples))
     # Order statistics, not interpolation: some ratios may be infinite.
     low, high = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
     return Ratio(float(value), float(low), float(high), len(common))
 
 
-def _resample_median(values: NDArray[np.float64], resamples: int) -> NDArray[np.float64]:
+@functools.lru_cache(maxsize=256)  # every bar is compared with many others
+def _resample_median(errors: tuple[float, ...], resamples: int) -> NDArray[np.float64]:
     """Return the median of each resample, shape (resamples,), by counting from the smallest value."""
+    values = np.array(errors)
     if np.isnan(values).any():
         return np.full(resamples, np.nan)
     runs, order = len(values), np.argsort(values)
