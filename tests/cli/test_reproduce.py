@@ -171,6 +171,7 @@ def test_help_tells_how_a_command_can_end():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups")
+@pytest.mark.slow
 def test_interrupt_keeps_what_is_finished(tmp_path):
     """Catches Ctrl-C that loses finished runs, waits for the others, leaves processes behind or prints tracebacks."""
     code = "from bouncy.cli.main import main; main(prog_name='bouncy')"

@@ -53,6 +53,6 @@ def test_intervals_cover(name, sampler):
 @pytest.mark.parametrize("sampler", [name for name in SAMPLERS if name != "hmc-exponential"])
 @pytest.mark.parametrize("name", TARGETS)
 def test_intervals_cover_closely(name, sampler):
-    """Catches error bars that are off by 5 %: coverage between 93 and 96.5 % over 2000 runs."""
-    for kind, covered in _covered(name, sampler, 2000).items():
-        coverage_test(covered, 0.95, 0.93, 0.965, alpha=2e-3, name=f"{kind} of {name}").check()
+    """Catches error bars that are off by 7 %: coverage between 92 and 97 % over 1000 runs."""
+    for kind, covered in _covered(name, sampler, 1000).items():
+        coverage_test(covered, 0.95, 0.92, 0.97, alpha=2e-3, name=f"{kind} of {name}").check()

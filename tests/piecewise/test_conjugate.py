@@ -98,6 +98,7 @@ def test_inclusion_never_reaches_its_ends():
 # Within a sampler
 
 
+@pytest.mark.slow
 def test_spike_and_slab_with_unknown_hyperparameters():
     """Catches an error above 0.15 in the inclusion probability where noise and slab are updated too, by quadrature.
 

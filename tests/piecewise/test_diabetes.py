@@ -13,6 +13,7 @@ import pytest
 EXAMPLE = Path(__file__).parents[2] / "examples" / "diabetes.py"
 
 
+@pytest.mark.slow
 def test_diabetes(tmp_path, capsys):
     """Catches an example that no longer runs, or no longer finds what every analysis of these data finds."""
     pytest.importorskip("sklearn")

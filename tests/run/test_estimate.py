@@ -137,7 +137,9 @@ def test_what_is_not_known_is_not_checked(machine):
         module.check_feasible(setup_of(SPINS), 1, module.Goal(10**15), resources)
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "scheme" else []) for name in TARGETS]
+)
 def test_an_end_by_the_clock_is_enough(name):
     """Catches a run that is refused for draws that it would never have come to."""
     with warnings.catch_warnings():

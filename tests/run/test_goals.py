@@ -212,12 +212,12 @@ def test_one_chain_is_enough_to_disagree():
 
 
 def test_chains_that_agree_are_rarely_said_to_disagree():
-    """Catches a test with too many false alarms: 300 looks at chains that agree, of three sites each.
+    """Catches a test with too many false alarms: 150 looks at chains that agree, of three sites each.
 
-    Disagreement is claimed below 1e-4 for all sites, so that one false alarm has probability 3 %, two 0.05 %.
+    Disagreement is claimed below 1e-4 for all sites, so that one false alarm has probability 1.5 %, two 0.01 %.
     """
     alarms = 0
-    for k in range(60):
+    for k in range(30):
         run = bouncy.sample(FREE, chains=4, draws=64, keep="means", seed=base_seed() + k, threads=1)
         for _ in range(5):
             alarms += bool((run._disagreement() < 1e-4 / 3).any())

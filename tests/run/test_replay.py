@@ -94,7 +94,7 @@ def test_path_of_an_interrupted_run(target, monkeypatch):
     def interrupting(self, done):
         take(self, done)
         rounds.append(done.end)
-        if len(rounds) == 6:
+        if len(rounds) == 4:
             self._interrupts.note()
 
     monkeypatch.setattr(Driver, "_take", interrupting)

@@ -53,7 +53,9 @@ def exact():
     return np.average([statistics((s0, s1), t) for s0, s1, t in states], axis=0, weights=weights)
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize(
+    "sampler", [name if name == "bps-gaussian" else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLERS]
+)
 def test_law_of_a_larger_model(sampler, rng):
     """Catches a clock or toll that must not go on when the target changes, and a log p kept from before it did.
 

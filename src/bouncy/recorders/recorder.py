@@ -13,7 +13,7 @@ from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import has_room, record_flip, record_sweep
 from bouncy.recorders.pairs import Pairs, pairs_flip, pairs_sweep
-from bouncy.recorders.trail import AnyTrail, no_trail, trail_flip, trail_has_room, trail_sweep
+from bouncy.recorders.trail import Trail, no_trail, trail_flip, trail_has_room, trail_sweep
 from bouncy.targets.contract import conditional_means, log_prob
 
 
@@ -35,7 +35,7 @@ class Recorder(NamedTuple):
     magnetisation: NDArray[np.float64]  # (n,)
     conditional: NDArray[np.float64]  # (d or a little more,) scratch
     pairs: Pairs
-    trail: AnyTrail
+    trail: Trail
 
 
 # Indices into `tally`: draws in the rows so far, sweeps since the last draw, sweeps between draws.

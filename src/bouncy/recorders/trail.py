@@ -7,33 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy._dispatch import generic, implements, part
+from bouncy._compile import helper
+from bouncy._dispatch import part
 
 # Room for a sweep, which has about one hit per site and never nearly as many as this.
 _MOST_PER_SITE = 8
 _MOST = 4096
-
-
-@generic
-def trail_flip(trail, i, t):
-    """Account for a flip of site i, t after the sweep began."""
-
-
-@generic
-def trail_sweep(trail):
-    """Account for the end of a sweep."""
-
-
-@generic
-def trail_has_room(trail):
-    """Return whether there is room for another sweep."""
-
-
-@part()
-class NoTrail(NamedTuple):
-    """Flips are not kept."""
-
-    nothing: NDArray[np.int64]
 
 
 @part()
@@ -46,50 +25,40 @@ class Trail(NamedTuple):
     tally: NDArray[np.int64]  # (3,) flips, sweeps, the most flips that a sweep may have
 
 
-AnyTrail = NoTrail | Trail
-
-
-def no_trail() -> NoTrail:
-    return NoTrail(np.zeros(0, np.int64))
+def no_trail() -> Trail:
+    """Return a trail without room, which keeps nothing."""
+    return Trail(np.empty(0, np.int32), np.empty(0), np.empty(0, np.int64), np.zeros(3, np.int64))
 
 
 def new_trail(d: int, sweeps: int) -> Trail:
     """Return an empty trail with room for some sweeps of d sites, or for fewer where they have many flips."""
     most = _MOST_PER_SITE * d + _MOST
     room = d * sweeps + most
-    return Trail(np.empty(room, np.int32), np.empty(room), np.empty(sweeps, np.int64), np.array([0, 0, most]))
+    ends = np.empty(max(sweeps, 1), np.int64)  # one without room would keep nothing
+    return Trail(np.empty(room, np.int32), np.empty(room), ends, np.array([0, 0, most]))
 
 
-@implements(trail_flip, NoTrail)
-def _none_flip(trail, i, t):
-    pass
+@helper
+def trail_flip(trail, i, t):
+    """Account for a flip of site i, t after the sweep began."""
+    if trail.ends.size > 0:
+        n = trail.tally[0]
+        if n < trail.site.size:
+            trail.site[n] = i
+            trail.time[n] = t
+        trail.tally[0] = n + 1  # more than there is room for is noticed when the trail is read
 
 
-@implements(trail_sweep, NoTrail)
-def _none_sweep(trail):
-    pass
+@helper
+def trail_sweep(trail):
+    """Account for the end of a sweep."""
+    if trail.ends.size > 0:
+        trail.ends[trail.tally[1]] = trail.tally[0]
+        trail.tally[1] += 1
 
 
-@implements(trail_has_room, NoTrail)
-def _none_has_room(trail):
-    return True
-
-
-@implements(trail_flip, Trail)
-def _flip(trail, i, t):
-    n = trail.tally[0]
-    if n < trail.site.size:
-        trail.site[n] = i
-        trail.time[n] = t
-    trail.tally[0] = n + 1  # more than there is room for is noticed when the trail is read
-
-
-@implements(trail_sweep, Trail)
-def _sweep(trail):
-    trail.ends[trail.tally[1]] = trail.tally[0]
-    trail.tally[1] += 1
-
-
-@implements(trail_has_room, Trail)
-def _has_room(trail):
-    return (trail.tally[1] < trail.ends.size) & (trail.tally[0] + trail.tally[2] <= trail.site.size)
+@helper
+def trail_has_room(trail):
+    """Return whether there is room for another sweep, or nothing is kept."""
+    swept = (trail.tally[1] < trail.ends.size) & (trail.tally[0] + trail.tally[2] <= trail.site.size)
+    return swept | (trail.ends.size == 0)

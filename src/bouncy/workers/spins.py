@@ -13,7 +13,7 @@ from bouncy.clocks.by_address import linked
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
 from bouncy.recorders.recorder import new_recorder, open_sums, take_batch
-from bouncy.recorders.trail import NoTrail, Trail, new_trail, no_trail
+from bouncy.recorders.trail import new_trail, no_trail
 from bouncy.targets.contract import Target, TargetError, raise_failure, shown
 from bouncy.workers.contract import Keep, Plan, Rows
 from bouncy.workers.kernel import BUFFER, FLIPS_PER_SITE, advance, settle
@@ -117,14 +117,14 @@ class SpinWorker(LoopWorker):
         A path is the sites and times of its flips since the beginning of their sweep, (flip,), and the number of flips
         in each sweep, (sweep,).
         """
-        if isinstance(self.recorder.trail, NoTrail):
+        if not self.recorder.trail.ends.size:
             return rows
         self._empty_trail()
         return rows | {name: np.concatenate([part[name] for part in self._flips]) for name in self._flips[0]}
 
     def _empty_trail(self) -> None:
         """Move the flips in the trail to those that the slice returns."""
-        trail: Trail = self.recorder.trail
+        trail = self.recorder.trail
         n, sweeps, _ = trail.tally
         if n > trail.site.size:
             raise RuntimeError(f"{n} flips in {sweeps} sweeps of {self.s.size} sites, which is a bug; report it")
