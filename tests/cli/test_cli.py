@@ -15,6 +15,7 @@ import bouncy
 from bouncy import _compile
 from bouncy.cli import main as cli
 from bouncy.cli import warmup
+from bouncy.clocks import every_clock
 from bouncy.piecewise.targets.gaussian import SPECIALISED
 from bouncy.run.interrupts import Interrupts
 from bouncy.samplers import names
@@ -270,4 +271,6 @@ def test_warmup_compiles_everything(tmp_path):
     paths = len(names(PathSampler)) * 2 * len(SPECIALISED)
     assert done.stdout == f"{spins + paths} combinations are ready in {directory}\n"
     # Whatever the number of targets, there are three kinds of views: dense, sparse, and by address.
-    assert len(list(directory.glob("bouncy.workers.kernel.advance.*"))) == 3 * 3 * len(names())
+    tolls, views, pairs = 3, 3, 3
+    assert len(list(directory.glob("bouncy.workers.kernel.advance.*"))) == tolls * views * pairs
+    assert len(list(directory.glob("bouncy.clocks.by_address._fill_at.*"))) == len(every_clock())

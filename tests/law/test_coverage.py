@@ -50,8 +50,15 @@ def test_intervals_cover(name, sampler):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sampler", [name for name in SAMPLERS if name != "hmc-exponential"])
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(
+    ("name", "sampler"),
+    [
+        (name, sampler)
+        for name in TARGETS
+        for sampler in SAMPLERS
+        if sampler in ("bps-gaussian", "hmc") or (name == "weak" and sampler != "hmc-exponential")
+    ],
+)
 def test_intervals_cover_closely(name, sampler):
     """Catches error bars that are off by 7 %: coverage between 92 and 97 % over 1000 runs."""
     for kind, covered in _covered(name, sampler, 1000).items():
