@@ -65,7 +65,18 @@ def _no_figure_is_left_open():
 # Compiling takes longer than most tests. Tests that need the same loops, or share replicates, run in one process, one
 # after the other: in two processes the loops would be compiled, and the replicates drawn, twice. Long tests come first,
 # tests that need only loops of other tests last.
-_FIRST = ("law", "targets", "run", "clocks", "samplers", "piecewise", "test_examples", "test_compile", "experiments")
+_FIRST = (
+    "cli/test_cli",
+    "law",
+    "targets",
+    "run",
+    "clocks",
+    "samplers",
+    "piecewise",
+    "test_examples",
+    "test_compile",
+    "experiments",
+)
 _LAST = ("cli/test_reproduce",)
 # Files whose tests are grouped by the sampler in their names, together with those of the other files.
 _BY_SAMPLER = ("law/", "targets/test_conformance")
