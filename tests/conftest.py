@@ -5,6 +5,7 @@ Every run uses the same seed unless BOUNCY_TEST_SEED sets another one.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import re
@@ -26,6 +27,12 @@ keep_kernels_of("helpers", Path(__file__).resolve().parent / "helpers")
 # Compiling leaves hundreds of thousands of objects behind: to look at them as often as Python does by default takes a
 # tenth of the time of all tests.
 gc.set_threshold(50_000, 20, 100)
+
+# Have glibc keep memory that is freed, up to 1 GiB: to get large arrays anew from the system takes up to a tenth more.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+if hasattr(_libc := ctypes.CDLL(None) if sys.platform == "linux" else None, "mallopt"):
+    _libc.mallopt(_M_TRIM_THRESHOLD, 1 << 30)
+    _libc.mallopt(_M_MMAP_THRESHOLD, 1 << 25)
 
 SEED_VARIABLE = "BOUNCY_TEST_SEED"
 DEFAULT_SEED = 20171102
