@@ -87,6 +87,8 @@ _FIRST = (
 _LAST = ("cli/test_reproduce",)
 # Files whose tests are grouped by the sampler in their names, together with those of the other files.
 _BY_SAMPLER = ("law/", "targets/test_conformance")
+# Files whose tests take so long that compiling twice is nothing to them.
+_APART = ("law/test_precision", "piecewise/test_coverage")
 # Folders whose tests need the same loops.
 _TOGETHER = ("run", "piecewise", "workers")
 _SAMPLER = re.compile(r"hmc(?:-exponential)?|(?:gibbs|metropolis)(?:-random(?!-dense))?|exponential|gaussian")
@@ -97,6 +99,8 @@ def _group(test: str) -> str:
     path, _, name = test.partition("::")
     file = path.removeprefix("tests/")
     sampler = _SAMPLER.search(name)
+    if file.startswith(_APART):
+        return test
     if sampler and file.startswith(_BY_SAMPLER):
         return sampler.group()
     folder = file.partition("/")[0]
