@@ -13,6 +13,7 @@ from bouncy.enumeration import states as states
 from bouncy.formats.files import ModelFileError as ModelFileError
 from bouncy.formats.files import load_model as load_model
 from bouncy.formats.files import save_model as save_model
+from bouncy.functions.binding import SlowTargetWarning as SlowTargetWarning
 from bouncy.piecewise.contract import PiecewiseTarget as PiecewiseTarget
 from bouncy.piecewise.targets.bayesian_lasso import BayesianLasso as BayesianLasso
 from bouncy.piecewise.targets.gaussian import Gaussian as Gaussian
@@ -41,7 +42,6 @@ from bouncy.storage.checkpoint import CheckpointError as CheckpointError
 from bouncy.storage.checkpoint import CheckpointWarning as CheckpointWarning
 from bouncy.storage.rows import SpillWarning as SpillWarning
 from bouncy.storage.run_file import RunFileError as RunFileError
-from bouncy.targets._binding import SlowTargetWarning as SlowTargetWarning
 from bouncy.targets.contract import Target as Target
 from bouncy.targets.contract import TargetError as TargetError
 from bouncy.targets.custom import Custom as Custom

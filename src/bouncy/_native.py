@@ -26,6 +26,23 @@ _POINTER = ir.IntType(8).as_pointer()
 _KINDS = {ir.PointerType: types.voidptr, ir.IntType: types.int64, ir.DoubleType: types.float64}
 # Suffix of the name of the C entry of a function.
 _ENTRY = ".entry"
+# What functions that return no number return instead: no failure, it raised, or BAD_AT + the entry that went wrong.
+FINE, RAISED, BAD_AT = 0, -1, 1
+
+
+class Owner:
+    """Keeps objects alive as long as the array that `np.asarray` makes of it, which has the memory of another one.
+
+    They are its attributes: `np.asarray(Owner(array, part=part)).base.part`.
+    """
+
+    def __init__(self, array: NDArray[Any], **kept: Any) -> None:
+        self._array = array
+        vars(self).update(kept)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self._array.__array_interface__
 
 
 @intrinsic
@@ -163,6 +180,13 @@ def caller(result: Any) -> Callable[..., Any]:
         return result(types.intp, types.intp, types.StarArgTuple(arguments)), generate
 
     return call  # type: ignore[no-any-return]
+
+
+# How functions of targets return, and are called: a number, NaN if they raise, or a status.
+as_number = returner(float("nan"))
+as_status = returner(RAISED)
+call_number = caller(types.float64)
+call_status = caller(types.int64)
 
 
 def _check_can_be_passed(kind: Any) -> None:

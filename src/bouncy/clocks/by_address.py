@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper, kernel
 from bouncy._dispatch import implements, part
-from bouncy._native import address_of, array_at, caller, dereference, lay_out, pointer_to, returner
+from bouncy._native import Owner, address_of, array_at, caller, dereference, lay_out, pointer_to, returner
 from bouncy.clocks.contract import fill, position, restart, shift
 
 
@@ -42,18 +42,6 @@ class LinkedClock(NamedTuple):
         return linked, (self.memory.base.clock,)  # type: ignore[union-attr]
 
 
-class _Memory:
-    """Owner of the arrays of a clock, and of the memory that refers to them."""
-
-    def __init__(self, clock: Any) -> None:
-        self.clock = clock
-        self._words = lay_out(clock)
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return self._words.__array_interface__
-
-
 def linked(clock: Any) -> Any:
     """Return the addresses of the functions of a clock, which share its arrays and keep them alive.
 
@@ -61,7 +49,7 @@ def linked(clock: Any) -> Any:
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return clock
-    memory = np.asarray(_Memory(clock))
+    memory = np.asarray(Owner(lay_out(clock), clock=clock))
     return LinkedClock(**_addresses(pointer_to(clock)), part=memory.ctypes.data, memory=memory, count=clock.count)
 
 

@@ -14,22 +14,27 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from bouncy._compile import helper, kernel
 from bouncy._dispatch import implements, part, parts, state_arrays
 from bouncy._native import (
+    BAD_AT,
+    FINE,
+    Owner,
     address_of,
     array_at,
-    caller,
+    as_number,
+    as_status,
+    call_number,
+    call_status,
     dereference,
     keep_apart,
     lay_out,
     pointer_to,
-    returner,
 )
-from bouncy.targets._data import copy_arrays
+from bouncy.functions.data import copy_arrays
+from bouncy.targets._roles import ROLES
 from bouncy.targets.contract import (
     FUNCTIONS,
     TargetError,
@@ -43,11 +48,9 @@ from bouncy.targets.contract import (
     shown,
 )
 
-# Values of `fault[0]`: no failure, the function that failed, or a chain that was stopped.
-FINE, FLIP_COST, LOG_PROB, INIT, ON_FLIP, CONDITIONAL_MEANS, STOPPED = range(7)
+# Values of `fault[0]` other than FINE: the function that failed, or a chain that was stopped.
+FLIP_COST, LOG_PROB, INIT, ON_FLIP, CONDITIONAL_MEANS, STOPPED = range(1, 7)
 NAMES = ("", *(function.__name__ for function in FUNCTIONS))
-# Results other than FINE of the functions that return no number: it raised, or BAD_AT + the site that went wrong.
-RAISED, BAD_AT = -1, 1
 
 
 @part(
@@ -114,11 +117,13 @@ class Linked(NamedTuple):
         return self.memory.recipe
 
 
-class Memory:
+class Memory(Owner):
     """Owner of the memory at the addresses of a view. The array `fault`, which is based on it, keeps it alive.
 
     Parameters
     ----------
+    fault : array of int64, shape (2,)
+        Where failures are reported.
     keep
         Objects that own the memory.
     caches : list of arrays
@@ -127,23 +132,21 @@ class Memory:
         A function and its arguments, the caches among them, that make this view.
     explain : callable
         Returns the error for (code of the function, site, spins).
-    fault : array of int64, shape (2,), optional
-        Where failures are reported, if not in an array of its own.
     inside : NamedTuple, optional
         The part at the address, if it is one of ours.
     """
 
     def __init__(
         self,
+        fault: NDArray[np.int64],
+        *,
         keep: Any,
         caches: list[NDArray[Any]],
         recipe: tuple[Callable[..., Linked], tuple[Any, ...]],
         explain: Callable[[int, int, NDArray[np.int8]], TargetError],
-        fault: NDArray[np.int64] | None = None,
         inside: Any = None,
     ) -> None:
-        self._fault = np.zeros(2, np.int64) if fault is None else fault
-        self._keep = keep
+        super().__init__(fault, keep=keep)
         self.caches = caches
         self.recipe = recipe
         self.explain = explain
@@ -153,10 +156,6 @@ class Memory:
         """Return an independent view in the same state."""
         function, arguments = self.recipe
         return function(*(_copy(argument) for argument in arguments))
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return self._fault.__array_interface__
 
 
 def linked(view: Any, d: int) -> Linked:
@@ -173,15 +172,15 @@ def linked(view: Any, d: int) -> Linked:
     memory = lay_out(view)
     inner = getattr(view, "inner", None)
     owner = Memory(
+        np.zeros(2, np.int64) if inner is None else inner.fault,
         keep=memory,
         caches=[],
         recipe=(linked, (view, d)),
         explain=functools.partial(_explain, view),
-        fault=None if inner is None else inner.fault,
         inside=view,
     )
     addresses = {
-        name: address_of(entry, pointer, *ARGUMENTS[name])
+        name: address_of(entry, pointer, *ROLES[name].words)
         for name, entry in _ENTRIES.items()
         if hasattr(view, name) or name == "conditional_means"  # whose default is faster in one call
     }
@@ -198,18 +197,6 @@ def link(addresses: dict[str, int], part: NDArray[np.int64], owner: Memory, d: i
         where=np.zeros(d, np.int8),
         walk=np.zeros(0 if "log_prob" in addresses else d, np.int8),
     )
-
-
-# numba types of the arguments after the address of the part; an array is passed as a pointer and a size.
-_SPINS = types.CPointer(types.int8), types.int64
-_NUMBERS = types.CPointer(types.float64), types.int64
-ARGUMENTS = {
-    "flip_cost": (*_SPINS, types.int64),
-    "log_prob": _SPINS,
-    "init": _SPINS,
-    "on_flip": (*_SPINS, types.int64),
-    "conditional_means": (*_SPINS, *_NUMBERS),
-}
 
 
 def _copy(value: Any) -> Any:
@@ -232,9 +219,6 @@ def _explain(view: Any, function: int, site: int, where: NDArray[np.int8]) -> Ta
 
 
 # From address to function: what `linked` compiles for each type of view
-
-as_number = returner(np.nan)
-as_status = returner(RAISED)
 
 
 @kernel
@@ -276,13 +260,10 @@ _ENTRIES = {
 
 # From function to address: what a loop does with a linked view
 
-_number = caller(types.float64)
-_status = caller(types.int64)
-
 
 @implements(flip_cost, Linked)
 def _flip_cost(view, s, i):
-    cost = _number(view.flip_cost, view.part, s, i)
+    cost = call_number(view.flip_cost, view.part, s, i)
     if not cost > -np.inf:  # also true of NaN
         _judge(view.judges, view.fault, view.where, FLIP_COST, s, i)
     return cost
@@ -292,7 +273,7 @@ def _flip_cost(view, s, i):
 def _log_prob(view, s):
     if view.log_prob == 0:
         return _log_prob_by_walk(view, s)
-    value = _number(view.log_prob, view.part, s)
+    value = call_number(view.log_prob, view.part, s)
     if not value < np.inf:  # also true of NaN
         _judge(view.judges, view.fault, view.where, LOG_PROB, s, -1)
     return value
@@ -308,7 +289,7 @@ def _log_prob_by_walk(view, s):
     total = 0.0
     for i in range(s.size):
         if s[i] > 0 and abs(total) < np.inf:
-            cost = _number(view.flip_cost, view.part, walk, i)
+            cost = call_number(view.flip_cost, view.part, walk, i)
             if cost != cost:
                 _report(view.fault, view.where, FLIP_COST, walk, i)
             total -= cost
@@ -321,13 +302,13 @@ def _log_prob_by_walk(view, s):
 
 @implements(init, Linked)
 def _init(view, s):
-    if view.init != 0 and _status(view.init, view.part, s) != FINE:
+    if view.init != 0 and call_status(view.init, view.part, s) != FINE:
         _report(view.fault, view.where, INIT, s, -1)
 
 
 @implements(on_flip, Linked)
 def _on_flip(view, s, i):
-    if view.on_flip != 0 and _status(view.on_flip, view.part, s, i) != FINE:
+    if view.on_flip != 0 and call_status(view.on_flip, view.part, s, i) != FINE:
         _report(view.fault, view.where, ON_FLIP, s, i)
 
 
@@ -336,7 +317,7 @@ def _conditional_means(view, s, out):
     if view.conditional_means == 0:
         means_by_costs(view, s, out)
     else:
-        status = _status(view.conditional_means, view.part, s, out)
+        status = call_status(view.conditional_means, view.part, s, out)
         if status != FINE:
             _report(view.fault, view.where, CONDITIONAL_MEANS, s, max(status - BAD_AT, -1))
 

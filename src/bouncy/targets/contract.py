@@ -72,15 +72,15 @@ class TargetError(RuntimeError):
         The function that failed.
     site : int or None
         The site that it was called for.
-    state : ndarray of int8, shape (d,)
-        The spins it was called with.
+    state : ndarray, shape (d,)
+        The spins, or the values of continuous variables, it was called with.
     chain : int or None
         Index of the chain that stopped.
     run : Run or None
         The other chains, once they were done.
     """
 
-    def __init__(self, message: str, function: str, site: int | None, state: NDArray[np.int8]) -> None:
+    def __init__(self, message: str, function: str, site: int | None, state: NDArray[Any]) -> None:
         super().__init__(message)
         self.function = function
         self.site = site
@@ -98,11 +98,11 @@ class TargetError(RuntimeError):
         return where + super().__str__()
 
 
-def shown(s: NDArray[np.int8]) -> str:
-    """Return spins as text, the first of them where there are many."""
+def shown(s: NDArray[Any]) -> str:
+    """Return a state as text, its first sites where there are many."""
     if s.size <= _SHOWN:
         return str(s.tolist())
-    return f"{str(s[:_SHOWN].tolist())[:-1]}, ...] ({s.size} spins)"
+    return f"{str(s[:_SHOWN].tolist())[:-1]}, ...] ({s.size} {'spins' if s.dtype == np.int8 else 'variables'})"
 
 
 class Target(_Base, ABC):

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from bouncy._dispatch import FINITE
 from bouncy._labels import read_labels
 from bouncy._validation import check_count, check_flag
-from bouncy.targets._binding import Binding
-from bouncy.targets._data import read_cache, read_data
-from bouncy.targets._user_functions import UserFunction
+from bouncy.functions.data import read_cache, read_data
+from bouncy.targets._binding import SpinBinding
+from bouncy.targets._roles import ROLES
 from bouncy.targets.by_address import Linked, linked
 from bouncy.targets.contract import Target, log_prob, target_part
 
@@ -117,8 +117,7 @@ class Custom(Target):
         self._check_roles({role for role, function in given.items() if function is not None}, cache is not None)
         arrays = () if cache is None else (read_cache(cache),)
         known = () if data is None else (read_data(data),)
-        functions = [UserFunction(role, f, bool(arrays), bool(known)) for role, f in given.items() if f is not None]
-        self._binding = Binding(functions, arrays, known, check_flag("compile", compile))
+        self._binding = SpinBinding(ROLES, given, arrays, known, check_flag("compile", compile))
         self._by_cost = flip_cost is not None
         self.view()  # compiles, so that errors in a function are raised here
 
@@ -143,7 +142,7 @@ class Custom(Target):
 
     def run_by_python(self, role: str, s: NDArray[np.int8], i: int) -> Any:
         """Return the result of a function called as plain Python; `i` is the site, for functions that take one."""
-        return self._binding.run_by_python(role, s, i)
+        return self._binding.run_at(role, s, i)
 
     def view(self) -> Linked:
         functions = self._binding.view(self.d)
