@@ -39,6 +39,7 @@ ZOO = {
     "given": lambda: ZOO["spike-slab"]().given(noise_scale=2.0),
     "within": scheme,
 }
+BASES = {bouncy.Target, bouncy.PathTarget, bouncy.PiecewiseTarget}
 every_target = pytest.mark.parametrize("name", ZOO)
 # Of these, functions cannot be pickled.
 AT_HOME = ("clamped", "tempered", "within")
@@ -80,8 +81,7 @@ def arrays(value, where=""):
 def test_the_zoo_has_every_public_target():
     """Catches a target that these tests leave out."""
     public = {getattr(bouncy, name) for name in bouncy.__all__ if isinstance(getattr(bouncy, name), type)}
-    bases = {bouncy.Target, bouncy.PiecewiseTarget}
-    assert {kind for kind in public if issubclass(kind, Samplable)} - bases <= {type(example(name)) for name in ZOO}
+    assert {kind for kind in public if issubclass(kind, Samplable)} - BASES <= {type(example(name)) for name in ZOO}
 
 
 @every_target
@@ -107,7 +107,8 @@ def test_arrays_are_read_only(name, travelled):
     found = [pair for attribute, value in attributes(target).items() for pair in arrays(value, attribute)]
     assert [where for where, array in found if array.flags.writeable] == []
     if target.kind == "paths" and name != "within":
-        assert {"potential.linear", "potential.cells.constant", "scale"} <= {where for where, _ in found}
+        own = ["walls[0][0]"] if name == "density-well" else ["potential.linear", "potential.cells.constant"]
+        assert {*own, "cells.lower", "scale"} <= {where for where, _ in found}
 
 
 @every_target
@@ -132,6 +133,14 @@ def own_cost(s, i, data):
     return data[i] * s[i]
 
 
+def own_log_prob(y, data):
+    return -0.5 * (y - data) @ (y - data)
+
+
+def own_gradient(y, out, data):
+    out[:] = data - y
+
+
 # What each public target is built from, as arrays and sparse matrices, and how.
 INPUTS = {
     "mrf": ([M, R], bouncy.MRF),
@@ -148,6 +157,12 @@ INPUTS = {
         ),
     ),
     "custom": ([R], lambda data: bouncy.Custom(3, flip_cost=own_cost, data=data)),
+    "density": (
+        [R, P[0], R, R + 1.0],
+        lambda data, normal, initial, scale: bouncy.Density(
+            3, own_log_prob, own_gradient, walls=[(normal, 0.1)], data=data, initial=initial, scale=scale
+        ),
+    ),
     "spike-slab": (
         [X, X[:, 0] + t % 3, np.full(3, 0.4), np.full(3, 0.7), np.full(3, 0.2)],
         lambda X, y, inclusion, slab, width: bouncy.SpikeSlab(
@@ -179,14 +194,18 @@ def test_every_public_target_has_inputs():
     """Catches a target whose inputs these tests leave alone."""
     built = {type(build(*inputs)) for inputs, build in INPUTS.values()}
     public = {getattr(bouncy, name) for name in bouncy.__all__ if isinstance(getattr(bouncy, name), type)}
-    assert {kind for kind in public if issubclass(kind, Samplable)} - {bouncy.Target, bouncy.PiecewiseTarget} <= built
+    assert {kind for kind in public if issubclass(kind, Samplable)} - {
+        bouncy.Target,
+        bouncy.PathTarget,
+        bouncy.PiecewiseTarget,
+    } <= built
 
 
 def told(target):
     """Return everything that a user can ask of a target: log p at some states, the arrays, a start."""
     start = target.sampled.start(np.random.default_rng(0))
     values = [array.tolist() for value in attributes(target).values() for _, array in arrays(value)]
-    states = [start] if target.kind == "spins" else [target.sampled.potential.cells.values(start)]
+    states = [start] if target.kind == "spins" else [target.sampled.cells.values(start)]
     return target.sampled.log_prob(np.array(states)).tolist(), start.tolist(), values, target.fingerprint
 
 

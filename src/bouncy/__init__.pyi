@@ -14,8 +14,10 @@ from bouncy.formats.files import ModelFileError as ModelFileError
 from bouncy.formats.files import load_model as load_model
 from bouncy.formats.files import save_model as save_model
 from bouncy.functions.binding import SlowTargetWarning as SlowTargetWarning
+from bouncy.piecewise.contract import PathTarget as PathTarget
 from bouncy.piecewise.contract import PiecewiseTarget as PiecewiseTarget
 from bouncy.piecewise.targets.bayesian_lasso import BayesianLasso as BayesianLasso
+from bouncy.piecewise.targets.density import Density as Density
 from bouncy.piecewise.targets.gaussian import Gaussian as Gaussian
 from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian as MixedBinaryGaussian
 from bouncy.piecewise.targets.spike_slab import SpikeSlab as SpikeSlab

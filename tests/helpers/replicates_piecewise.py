@@ -90,7 +90,7 @@ def _run(flight, view, recorder, starts, rows, sweep_time, n_sweeps, out):
         renew(flight.toll)
         flight.leg[BUDGET] = np.nan
         flight.leg[WINDOW] = 1.0
-        prepare(flight, view)
+        prepare(flight, view, recorder.evaluations)
         advance(flight, view, recorder, sweep_time, n_sweeps)
         _read(flight, recorder, 1.0 / (n_sweeps * sweep_time), out, k)
 

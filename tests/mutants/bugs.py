@@ -78,7 +78,7 @@ MRF = "targets/mrf.py"
 EVENTS = "piecewise/events.py"
 FLIGHT = "piecewise/flight.py"
 POTENTIAL = "piecewise/potential.py"
-LOG_PROB = "density::test_log_prob_of_a_run_is_that_of_its_target"
+LOG_PROB = "weights::test_log_prob_of_a_run_is_that_of_its_target"
 PATHS = "piecewise/recorder.py"
 ARCHIVE = "storage/archive.py"
 CHECKPOINT = "storage/checkpoint.py"
@@ -900,7 +900,7 @@ BUGS = (
     Bug(
         "P33",
         "log p of a value of one cell alone, although others have it too",
-        (Edit("piecewise/density.py", "other != row and (", "False and ("),),
+        (Edit("piecewise/weights.py", "other != row and (", "False and ("),),
         (engine(LOG_PROB, "zoo-folded-bps"),),
     ),
     Bug(

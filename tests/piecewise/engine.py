@@ -56,7 +56,7 @@ def launch(
     flight = new_flight(y / scale, v, cells.locate(y), refreshment_rate, path_state, new_budget(toll_state))
     recorded = all_products(d) if products else no_products()
     recorder = new_path_recorder(d, cells.lower.size, np.full(d, low), np.full(d, high), recorded)
-    prepare(flight, view)
+    prepare(flight, view, recorder.evaluations)
     return Engine(flight, view, recorder)
 
 

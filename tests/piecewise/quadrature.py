@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import quad
 
-from bouncy.piecewise.contract import PiecewiseTarget
+from bouncy.piecewise.contract import PathTarget, PiecewiseTarget
 from bouncy.piecewise.potential import Potential
 
 Array = NDArray[np.float64]
 
-# Nodes of each piece of a cell, and largest length of a piece in natural lengths, in three and in four dimensions.
-FINE, COARSE = (8, 3.0), (6, 4.0)
+# Nodes of each piece of a cell, and largest length of a piece in natural lengths, in three and in four dimensions, and
+# where jumps need not be at the ends of cells.
+FINE, COARSE, OBLIQUE = (8, 3.0), (6, 4.0), (4, 0.1)
 # Length to which an infinite cell is cut.
 REACH = 12.0
 
@@ -38,31 +39,42 @@ class Exact:
     log_prob: float
 
 
-def integrate(target: PiecewiseTarget) -> Exact:
-    """Return exact answers for a target of at most four coordinates."""
-    potential, d = target.potential, target.d
+def integrate(target: PathTarget) -> Exact:
+    """Return exact answers for a target of at most four coordinates, a density with walls of two."""
+    d = target.d
     axes = [_axis(target, i) for i in range(d)]
     rows = np.stack([grid.ravel() for grid in np.meshgrid(*(axis[0] for axis in axes), indexing="ij")], axis=1)
     y = np.stack([grid.ravel() for grid in np.meshgrid(*(axis[1] for axis in axes), indexing="ij")], axis=1)
     weight = np.prod(np.stack(np.meshgrid(*(axis[2] for axis in axes), indexing="ij")), axis=0).ravel()
-    cells = potential.cells
+    if not isinstance(target, PiecewiseTarget):
+        log_prob = target.log_prob(y)
+        return _expectations(target.cells.lower.size, rows, y, weight, -log_prob, log_prob)
+    potential, cells = target.potential, target.cells
     x = cells.slope[rows] * y + cells.shift[rows]
     shapes = (cells.constant, cells.tilt, cells.curvature)
     phi = cells.constant[rows] + y * (cells.tilt[rows] + 0.5 * cells.curvature[rows] * y)
     energy = 0.5 * np.sum(x * (potential.coupling @ x.T).T, axis=1) - x @ potential.linear + phi.sum(axis=1)
-    p = weight * np.exp(-(energy - energy.min()))
-    p /= p.sum()
-    mean = p @ x
-    centred = x - mean
-    cell = np.zeros(cells.lower.size)
-    for i in range(d):
-        np.add.at(cell, rows[:, i], p)
     # Of a cell that stands for one value, log p has the integral of exp(-phi) instead of its value.
     still, part = cells.slope == 0.0, np.zeros(cells.lower.size)
     part[still] = [log(_mass(*row)) for row in np.stack([cells.lower, cells.upper, *shapes])[:, still].T.tolist()]
     part[~still] = -np.log(np.abs(cells.slope[~still]))
     log_prob = (part[rows] + np.where(still[rows], phi, 0.0)).sum(axis=1) - energy
-    return Exact(mean, (p[:, None] * centred).T @ centred, cell, float(p @ log_prob))
+    return _expectations(cells.lower.size, rows, x, weight, energy, log_prob)
+
+
+def _expectations(
+    cells: int, rows: NDArray[np.int64], x: Array, weight: Array, energy: Array, log_prob: Array
+) -> Exact:
+    """Return expectations under exp(-energy), (n,), of values x and log p at nodes in the cells `rows`, both (n, d)."""
+    p = weight * np.exp(-(energy - energy.min()))
+    p /= p.sum()
+    mean = p @ x
+    centred = x - mean
+    cell = np.zeros(cells)
+    for column in rows.T:
+        np.add.at(cell, column, p)
+    known = p > 0.0
+    return Exact(mean, (p[:, None] * centred).T @ centred, cell, float(p[known] @ log_prob[known]))
 
 
 def literal_log_prob(potential: Potential, x: Array) -> float:
@@ -98,13 +110,15 @@ def _mass(lower: float, upper: float, constant: float, tilt: float, curvature: f
     return found
 
 
-def _axis(target: PiecewiseTarget, i: int) -> tuple[NDArray[np.int64], Array, Array]:
+def _axis(target: PathTarget, i: int) -> tuple[NDArray[np.int64], Array, Array]:
     """Return cells, nodes and weights of one coordinate. Infinite cells are cut in pieces, so that peaks are met."""
-    cells, scale = target.potential.cells, target.scale[i]
+    cells, scale = target.cells, target.scale[i]
     own = slice(cells.first[i], cells.first[i + 1])
     ends = np.concatenate([cells.lower[own], cells.upper[own]])
     middle = ends[np.isfinite(ends)] if np.isfinite(ends).any() else np.zeros(1)
     n_nodes, piece = FINE if target.d <= 3 else COARSE
+    if not isinstance(target, PiecewiseTarget):
+        n_nodes, piece = OBLIQUE
     x, w = np.polynomial.legendre.leggauss(n_nodes)
     rows, nodes, weights = [], [], []
     for row in range(own.start, own.stop):

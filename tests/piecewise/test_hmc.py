@@ -199,7 +199,7 @@ def test_stationary_start() -> None:
         recorder = new_path_recorder(2, 2, np.zeros(2), np.zeros(2), all_products(2))
         motion.y[:] = start / target.scale
         motion.v[:] = np.nan
-        prepare(motion, view)
+        prepare(motion, view, np.zeros(3, np.int64))
         advance(motion, view, recorder, sampler.travel_time, sweeps)
         sums = np.r_[recorder.open_mean, recorder.products.open[0, 1]]
         averages[k] = sums / (sweeps * sampler.travel_time)

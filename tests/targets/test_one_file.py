@@ -12,7 +12,7 @@ import pytest
 
 import bouncy
 from bouncy._registry import named_classes
-from bouncy.piecewise.contract import PiecewiseTarget
+from bouncy.piecewise.contract import PathTarget
 from bouncy.samplers.contract import Sampler
 from bouncy.targets import contract
 from bouncy.targets.contract import Target
@@ -85,7 +85,7 @@ def test_a_new_target_is_one_file(tmp_path):
 
 @pytest.mark.parametrize(
     ("package", "kind"),
-    [("bouncy.targets", Target), ("bouncy.piecewise.targets", PiecewiseTarget), ("bouncy.samplers", Sampler)],
+    [("bouncy.targets", Target), ("bouncy.piecewise.targets", PathTarget), ("bouncy.samplers", Sampler)],
 )
 def test_classes_named_after_their_files_are_public(package, kind):
     """Would catch a helper that becomes public by accident, and a part that does not."""

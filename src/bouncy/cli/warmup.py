@@ -63,14 +63,17 @@ def _choose(option: str, asked: tuple[str, ...], known: list[str]) -> list[str]:
 
 def _kinds() -> tuple[dict[str, Callable[[], Any]], dict[str, list[str]]]:
     """Return a builder of each kind of target that loops are compiled for, and the samplers that accept each."""
-    from bouncy.piecewise.targets.gaussian import SPECIALISED
-    from bouncy.samplers import names
+    from bouncy.piecewise.targets import specialised
+    from bouncy.samplers import names, registry
     from bouncy.samplers.contract import PathSampler, SpinSampler
     from bouncy.targets import examples
 
-    builders: dict[str, Callable[[], Any]] = {**examples(), **SPECIALISED}
-    spins, paths = sorted(names(SpinSampler)), sorted(names(PathSampler))  # type: ignore[type-abstract]
-    return builders, {name: paths if name in SPECIALISED else spins for name in builders}
+    spins = sorted(names(SpinSampler))  # type: ignore[type-abstract]
+    kinds: dict[str, list[str]] = dict.fromkeys(examples(), spins)
+    for name, build in specialised().items():
+        known = registry(PathSampler)  # type: ignore[type-abstract]
+        kinds[name] = sorted(entry.name for entry in known if entry.sampler.accepts(build()))
+    return {**examples(), **specialised()}, kinds
 
 
 def _has_edges(target: Any) -> bool:

@@ -1,13 +1,16 @@
 """What a continuous target is.
 
 To add a target, add a file to `piecewise/targets/` with a subclass of `PiecewiseTarget` that says what its potential is
-(see `potential.py`) and where a chain may start. There is no compiled code to write.
+(see `potential.py`) and where a chain may start. There is no compiled code to write. A target whose potential is not
+quadratic on cells is a `bouncy.Density`, or a `PathTarget` with a particle of its own.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +21,10 @@ from bouncy._labels import match
 from bouncy._memory import read_only
 from bouncy._samplable import Samplable
 from bouncy._validation import check_real_array
-from bouncy.piecewise.density import log_weight
-from bouncy.piecewise.potential import Potential, View, new_view
+from bouncy.piecewise.flight import Flight, new_flight
+from bouncy.piecewise.potential import Cells, Potential, View, new_view
+from bouncy.piecewise.weights import log_weight
+from bouncy.tolls.budget import Budget
 
 if TYPE_CHECKING:
     from bouncy.results.paths import PathRun
@@ -31,28 +36,30 @@ else:
 Array = NDArray[np.float64]
 
 
-class PiecewiseTarget(_Base, ABC):
-    """A density proportional to exp(-U) whose potential is quadratic on each cell of an axis-aligned partition.
+class PathTarget(_Base, ABC):
+    """A density of continuous or mixed variables, on which a particle can move. It never changes.
 
-    A target never changes. What a user sees of a state are its values x, (d,), which are functions of the coordinates
-    y that the particle moves in: the same for a Gaussian, spins for the sign of y, zero for an interval of y.
+    What a user sees of a state are its values x, (d,), which are functions of the coordinates y that the particle
+    moves in: the same for a Gaussian, spins for the sign of y, zero for an interval of y.
     """
 
     kind = "paths"
+    # Whether the warm-up finds the scale, instead of the target.
+    finds_scale = False
 
-    @cached_property
+    @property
     @abstractmethod
-    def potential(self) -> Potential:
-        """The potential U(y)."""
+    def cells(self) -> Cells:
+        """The cells of each coordinate, between which the density may jump, and the values that they stand for."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> Array:
+        """The length, (d,), by which each coordinate is measured: the particle has speed 1 in y / scale."""
 
     @abstractmethod
     def start(self, generator: np.random.Generator) -> Array:
-        """Return coordinates y, (d,), of finite potential for a chain to start from."""
-
-    @cached_property
-    def scale(self) -> Array:
-        """The length, (d,), by which each coordinate is measured: the particle moves in y / scale."""
-        return read_only(self.potential.natural_scale())
+        """Return coordinates y, (d,), of non-zero density for a chain to start from."""
 
     @property
     def rates(self) -> tuple[float | None, float | None]:
@@ -62,30 +69,28 @@ class PiecewiseTarget(_Base, ABC):
         """
         return None, None
 
-    def view(self) -> View:
-        """Return the potential in scaled coordinates, as arrays for compiled loops."""
-        return new_view(self.potential, self.scale)
+    @abstractmethod
+    def view(self, scale: Array | None = None) -> Any:
+        """Return the target as a `NamedTuple` of arrays for compiled loops; another scale keeps a particle in place."""
 
+    @abstractmethod
+    def particle(
+        self, y: Array, v: Array, row: NDArray[np.int64], rate: float, rng: NDArray[np.uint64], toll: Budget
+    ) -> Any:
+        """Return a particle at y in the cells `row`, with a velocity v of length 1 that is refreshed at a rate."""
+
+    @property
+    def layout(self) -> Mapping[str, NDArray[Any]]:
+        """What must stay as it is where the target of a particle changes (`bouncy.Within`), by name."""
+        cells = {name: getattr(self.cells, name) for name in ("first", "lower", "upper", "slope", "shift")}
+        return MappingProxyType(cells)
+
+    @abstractmethod
     def log_prob(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the unnormalised log-density of values of shape (..., d), as shape (...); -inf outside the support.
 
-        Where a value has a probability of its own (zero in spike and slab, a spin), this is the logarithm of that
-        probability times the density of the other values, up to one constant. `run.log_prob` is this function of the
-        draws.
+        `run.log_prob` is this function of the draws.
         """
-        values = self.check_values("x", x)
-        rows = values.reshape(-1, self.d)
-        out = np.array([self._log_prob(row) for row in rows])
-        return out.reshape(values.shape[:-1])[()]
-
-    def _log_prob(self, x: Array) -> float:
-        cells = self.potential.cells
-        try:
-            _, rows = cells.coordinates(x)
-        except ValueError:
-            return -np.inf
-        weights = sum(log_weight(cells, i, row, x[i]) for i, row in enumerate(rows))
-        return float(weights - x @ (0.5 * (self.potential.coupling @ x) - self.potential.linear))
 
     def check_values(self, name: str, x: ArrayLike) -> Array:
         """Return values of shape (..., d) as an array of floats; series and data frames are matched by labels."""
@@ -106,15 +111,61 @@ class PiecewiseTarget(_Base, ABC):
 
     def description(self) -> dict[str, Any]:
         """Return class, size, labels and log p at sixteen starts."""
-        cells, generator = self.potential.cells, probe_generator()
+        cells, generator = self.cells, probe_generator()
         starts = [self.start(generator) for _ in range(PROBES)]
         rows = [cells.locate(y) for y in starts]
         probes = [cells.slope[row] * y + cells.shift[row] for y, row in zip(starts, rows, strict=True)]
         return described(self, np.array(probes))
 
-    def __copy__(self) -> PiecewiseTarget:
+    def __copy__(self) -> PathTarget:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> PiecewiseTarget:
+    def __deepcopy__(self, memo: dict[int, Any]) -> PathTarget:
         """Return the target itself: it never changes, and may be large."""
         return self
+
+
+class PiecewiseTarget(PathTarget):
+    """A density proportional to exp(-U) whose potential is quadratic on each cell of an axis-aligned partition."""
+
+    @cached_property
+    @abstractmethod
+    def potential(self) -> Potential:
+        """The potential U(y)."""
+
+    @property
+    def cells(self) -> Cells:
+        return self.potential.cells
+
+    @cached_property
+    def scale(self) -> Array:
+        """The length, (d,), by which each coordinate is measured: the particle moves in y / scale."""
+        return read_only(self.potential.natural_scale())
+
+    def view(self, scale: Array | None = None) -> View:
+        return new_view(self.potential, self.scale if scale is None else scale)
+
+    def particle(
+        self, y: Array, v: Array, row: NDArray[np.int64], rate: float, rng: NDArray[np.uint64], toll: Budget
+    ) -> Flight:
+        return new_flight(y / self.scale, v, row, rate, rng, toll)
+
+    def log_prob(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return the unnormalised log-density of values of shape (..., d), as shape (...); -inf outside the support.
+
+        Where a value has a probability of its own (zero in spike and slab, a spin), this is the logarithm of that
+        probability times the density of the other values, up to one constant.
+        """
+        values = self.check_values("x", x)
+        rows = values.reshape(-1, self.d)
+        out = np.array([self._log_prob(row) for row in rows])
+        return out.reshape(values.shape[:-1])[()]
+
+    def _log_prob(self, x: Array) -> float:
+        cells = self.potential.cells
+        try:
+            _, rows = cells.coordinates(x)
+        except ValueError:
+            return -np.inf
+        weights = sum(log_weight(cells, i, row, x[i]) for i, row in enumerate(rows))
+        return float(weights - x @ (0.5 * (self.potential.coupling @ x) - self.potential.linear))

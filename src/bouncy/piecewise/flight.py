@@ -26,11 +26,11 @@ from bouncy._dispatch import FINITE, implements, part
 from bouncy._random import exponential, fill_sphere
 from bouncy.clocks.contract import LONGEST, MOST_EVENTS
 from bouncy.piecewise.coupling import add_columns, diagonal, multiply
-from bouncy.piecewise.density import log_weight
 from bouncy.piecewise.events import climbed, time_to_spend
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_leg, products_wall
 from bouncy.piecewise.recorder import begin_sweep, end_sweep, leave_cells, record_crossing, record_leg, record_wall
+from bouncy.piecewise.weights import log_weight
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.tolls.budget import Budget
 from bouncy.tolls.contract import pay
@@ -129,7 +129,7 @@ def new_flight(
 
 
 @implements(settle, Flight)
-def _settle(flight, view):
+def _settle(flight, view, evaluations):
     leg = flight.leg
     for i in range(flight.y.size):
         _enter(flight, view, i, flight.row[i])
@@ -247,6 +247,7 @@ def _sweep(flight, view, recorder, sweep_time):
             _start_leg(flight, view)
     leave_cells(recorder, flight.row)
     end_sweep(recorder, flight.p, _log_prob(flight, view))
+    return True
 
 
 @helper

@@ -7,26 +7,34 @@ from bouncy._dispatch import generic
 
 
 @generic
-def settle(motion, view):
-    """Make everything that a motion keeps agree with its place y, its cells and its velocity."""
+def settle(motion, view, evaluations):
+    """Make everything that a motion keeps agree with its place y, its cells and its velocity.
+
+    `evaluations` counts calls of the functions of a density, here and in the recorder; other targets have none.
+    """
 
 
 @generic
 def sweep(motion, view, recorder, sweep_time):
-    """Move for a time, and have the recorder account for it.
+    """Move for a time, have the recorder account for it, and return whether the target did not fail.
 
     Counts go into `recorder.open_events`. When it is done, `motion.y` and `motion.row`, (d,), say where it is.
     """
 
 
 @kernel
-def prepare(motion, view):
+def prepare(motion, view, evaluations):
     """Make a motion agree with its place, before it moves or after the target has changed."""
-    settle(motion, view)
+    settle(motion, view, evaluations)
 
 
 @kernel
 def advance(motion, view, recorder, sweep_time, n_sweeps):
-    """Run a chain for n sweeps. Everything but the view and the numbers is changed in place."""
-    for _ in range(n_sweeps):
-        sweep(motion, view, recorder, sweep_time)
+    """Run a chain for n sweeps, and return how many are left because its target failed.
+
+    Everything but the view and the numbers is changed in place.
+    """
+    for k in range(n_sweeps):
+        if not sweep(motion, view, recorder, sweep_time):
+            return n_sweeps - k
+    return 0

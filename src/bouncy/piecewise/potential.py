@@ -24,7 +24,7 @@ from bouncy._dispatch import part
 from bouncy._memory import read_only
 from bouncy._validation import first_true
 from bouncy.piecewise.coupling import Dense, Matrix, Sparse, as_coupling
-from bouncy.piecewise.density import log_masses
+from bouncy.piecewise.weights import log_masses
 
 Array = NDArray[np.float64]
 

@@ -23,12 +23,16 @@ Array = NDArray[np.float64]
 
 # Bins of each coordinate, beside one for all below and one for all above.
 BINS = 64
+# Functions of a density whose calls are counted.
+EVALUATED = ("log_prob", "gradient", "bound")
 
 
 @part(
-    "open_mean", "open_square", "open_cell", "open_bin", "open_events", "flips", "extremes", "low", "width",
+    "open_mean", "open_square", "open_cell", "open_bin", "open_events", "flips", "evaluations", "extremes", "low",
+    "width",
     bounds={
         "flips": lambda recorder: (0, MOST_EVENTS),
+        "evaluations": lambda recorder: (0, MOST_EVENTS),
         "extremes": lambda recorder: ([[-FINITE], [-np.inf]], [[np.inf], [FINITE]]),  # before the first sweep
     },
 )  # fmt: skip
@@ -41,6 +45,7 @@ class PathRecorder(NamedTuple):
     open_bin: Array  # (d, BINS + 2) time in each bin, of coordinates whose value moves
     open_events: Array  # (4,) hits, flips (crossings), bounces, refreshments
     flips: NDArray[np.int64]  # (d,) crossings of each coordinate since the recorder was new
+    evaluations: NDArray[np.int64]  # (3,) calls of each, by the order in EVALUATED
     extremes: Array  # (2, d) lowest and highest value at the ends of sweeps
     tally: NDArray[np.int64]  # (3,) as of the recorder of spins
     draws: Array  # (n, d)
@@ -68,6 +73,7 @@ def new_path_recorder(d: int, cells: int, low: Array, high: Array, products: Pro
         open_bin=np.zeros((d, BINS + 2)),
         open_events=np.zeros(4),
         flips=np.zeros(d, np.int64),
+        evaluations=np.zeros(len(EVALUATED), np.int64),
         extremes=np.repeat([[np.inf], [-np.inf]], d, axis=1),
         tally=np.array([0, 0, 1]),
         draws=np.empty((0, d)),

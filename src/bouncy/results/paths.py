@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import check_real_array
-from bouncy.piecewise.recorder import BINS
+from bouncy.piecewise.recorder import BINS, EVALUATED
 from bouncy.recorders.batches import Batch
 from bouncy.results.diagnostics import Rates, diagnose, disagreements, warnings_of
 from bouncy.results.ess import rank_normalise
@@ -294,6 +294,9 @@ class PathRun(Run):
         rates = Rates(*self._data.rates)
         report = diagnose(self, rates, self._scalars(), _normal_scores, self._frozen())
         # Without conditional means nothing tells a variable that is stuck from one that has but one value.
+        calls = np.sum([totals["evaluations"] for totals in self._data.totals], axis=0)
+        if calls.any():
+            report["evaluations"] = dict(zip(EVALUATED, calls.tolist(), strict=True))
         report["warnings"] = warnings_of(self, report, np.ones(self.target.d, np.bool_))
         report["warnings"] += disagreements(self._disagreement())
         return report

@@ -232,6 +232,8 @@ def _path_events(report: dict[str, Any]) -> str:
     """Return the numbers of events, by kind."""
     parts = [counted(report["hits"], "wall hits"), counted(report["flips"], "crossings")] if report["hits"] else []
     parts += [counted(report[kind], kind) for kind in ("bounces", "refreshments") if report[kind]]
+    events = max(report["hits"] + report["bounces"] + report["refreshments"], 1)
+    parts += [f"{n / events:.1f} calls of {name} per event" for name, n in report.get("evaluations", {}).items() if n]
     return ", ".join(parts) or "none"
 
 

@@ -23,7 +23,7 @@ from bouncy.workers.contract import Plan, Worker
 from bouncy.workers.spins import SpinWorker
 
 if TYPE_CHECKING:
-    from bouncy.piecewise.contract import PiecewiseTarget
+    from bouncy.piecewise.contract import PathTarget
 
 Array = NDArray[np.float64]
 
@@ -121,21 +121,21 @@ class PathSampler(Sampler):
     """A sampler of continuous targets."""
 
     @abstractmethod
-    def start(self, target: PiecewiseTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence) -> Any:
+    def start(self, target: PathTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence) -> Any:
         """Return a motion for one chain that starts at the coordinates y, (d,), in the cells `row`, (d,)."""
 
-    def retarget(self, motion: Any, target: PiecewiseTarget) -> Any:
+    def retarget(self, motion: Any, target: PathTarget) -> Any:
         """Return the motion continued from the same place on a changed target with the same cells."""
         return motion
 
-    def rates(self, target: PiecewiseTarget) -> tuple[float | None, float | None]:
+    def rates(self, target: PathTarget) -> tuple[float | None, float | None]:
         """Return the expected wall hits and bounces per unit time on a target, None where they are unknown."""
         return None, None
 
     def accepts(self, target: Samplable[Any]) -> bool:
-        from bouncy.piecewise.contract import PiecewiseTarget  # bouncy.piecewise imports its samplers, and they this
+        from bouncy.piecewise.contract import PathTarget  # bouncy.piecewise imports its samplers, and they this
 
-        return isinstance(target, PiecewiseTarget)
+        return isinstance(target, PathTarget)
 
     def workers(
         self, target: Any, plan: Plan, seeds: Sequence[np.random.SeedSequence], starts: Sequence[Any]

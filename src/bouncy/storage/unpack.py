@@ -117,6 +117,7 @@ class _Arrays:
         d = setup.target.d
         found = {"flips": self.take("total.flips", np.int64, (chains, d))}
         if setup.target.kind == "paths":
+            found["evaluations"] = self.take("total.evaluations", np.int64, (chains, 3))
             found["extremes"] = self.take("total.extremes", np.float64, (chains, 2, d))
             found |= {name: self.take(f"total.{name}", np.float64, (chains, d)) for name in ("low", "width")}
         return [{name: array[k] for name, array in found.items()} for k in range(chains)]

@@ -15,6 +15,7 @@ from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.batches import Batch, batch_length
 from bouncy.recorders.contract import FLIPS
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
+from bouncy.targets.contract import TargetError, raise_failure
 from bouncy.workers.contract import Keep, Rows, Slice, State, Worker, check_like
 
 
@@ -25,9 +26,12 @@ class LoopWorker(Worker):
     ----------
     recorder : NamedTuple
         Sums over the open batch, and room for draws.
+    view : NamedTuple
+        The target as the loop sees it.
     """
 
     recorder: Any
+    view: Any
 
     @abstractmethod
     def _run(self, sweeps: int) -> None:
@@ -65,6 +69,17 @@ class LoopWorker(Worker):
         cpu = time.thread_time() - cpu
         self.cpu_seconds += cpu
         return Slice([self._finished_rows(rows)], [batches], [flips], keep, cpu, time.perf_counter() - clock)
+
+    def _raise_failure(self) -> None:
+        try:
+            raise_failure(self.view)
+        except TargetError as error:
+            error.chain = self.first
+            raise
+
+    def stop(self) -> None:
+        if hasattr(self.view, "stop"):
+            self.view.stop()
 
     def _new_rows(self, keep: Keep, sweeps: int) -> Rows:
         """Return room for the draws of the next sweeps, and let the recorder write into it."""

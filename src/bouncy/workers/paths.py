@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._dispatch import check_range
-from bouncy.piecewise.contract import PiecewiseTarget
+from bouncy.piecewise.contract import PathTarget
 from bouncy.piecewise.motion import advance, prepare
-from bouncy.piecewise.potential import new_view
 from bouncy.piecewise.products import Products, all_products, no_products
 from bouncy.piecewise.recorder import PathRecorder, new_path_recorder, open_sums, take_batch
 from bouncy.recorders.batches import Batch
@@ -26,6 +25,8 @@ _DEVIATIONS = 6.0
 # Natural lengths to each side that bins cover where nothing is known, as after fewer sweeps than this.
 _LENGTHS = 10.0
 _FEW_SWEEPS = 50
+# A length changes by this factor at most at a time.
+_MOST_RESCALED = 100.0
 
 
 class PathWorker(LoopWorker):
@@ -49,7 +50,7 @@ class PathWorker(LoopWorker):
 
     def __init__(
         self,
-        target: PiecewiseTarget,
+        target: PathTarget,
         sampler: Any,
         plan: Plan,
         seed: np.random.SeedSequence,
@@ -58,7 +59,7 @@ class PathWorker(LoopWorker):
     ) -> None:
         super().__init__(first, plan, sampler.sweep_time(target.d))
         start_seed, sampler_seed = seed.spawn(2)
-        cells = target.potential.cells
+        cells = target.cells
         if start is None:
             y = target.start(np.random.default_rng(start_seed))
             rows = cells.locate(y)
@@ -66,12 +67,14 @@ class PathWorker(LoopWorker):
             y, rows = cells.coordinates(start)
         self.mean_per_sweep = self.sweep_time
         self._sampler = sampler
-        self._cells, self._scale = cells, target.scale
+        self._layout, self._scale = target.layout, target.scale
+        self._finds_scale = target.finds_scale
         self.view = target.view()
         self.motion = sampler.start(target, y, rows, sampler_seed)
         self._moments = np.zeros((3, target.d))  # of closed batches
+        self._adapting = np.ones(1, np.int64)  # until the first stage of the warm-up is over
         self._record(np.zeros(target.d), np.zeros(target.d), _new_products(target, plan.pairs))
-        prepare(self.motion, self.view)
+        self._prepare()
 
     @property
     def x(self) -> Array:
@@ -79,27 +82,37 @@ class PathWorker(LoopWorker):
         values: Array = self.view.slope[rows] * self.motion.y + self.view.shift[rows]
         return values[None]
 
+    @property
+    def scale(self) -> Array:
+        """The lengths in which coordinates are measured, (d,)."""
+        return self.motion.scale.copy() if self._finds_scale else self._scale
+
     def _record(self, low: Array, high: Array, products: Products) -> None:
         """Begin to record, with bins from `low` to `high`, both (d,); what was recorded before is dropped."""
         self.begun = self.sweeps
         self.recorder = new_path_recorder(self.motion.y.size, self.view.lower.size, low, high, products)
         self._moments[:] = 0.0
 
-    def retarget(self, target: PiecewiseTarget) -> None:
+    def retarget(self, target: PathTarget) -> None:
         """Go on from the same place on a target of the same cells, whose potential has changed."""
-        cells = target.potential.cells
-        for name in ("first", "lower", "upper", "slope", "shift"):
-            if not np.array_equal(getattr(cells, name), getattr(self._cells, name)):
+        for name, array in target.layout.items():
+            if not np.array_equal(array, self._layout[name]):
                 raise ValueError(
                     f"the {name} of the target's cells has changed between two visits; expected the same cells, as the "
                     "method `given` of a target keeps them"
                 )
-        self.view = new_view(target.potential, self._scale)
+        self.view = target.view(self._scale)
         self.motion = self._sampler.retarget(self.motion, target)
-        prepare(self.motion, self.view)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        prepare(self.motion, self.view, self.recorder.evaluations)
+        self._raise_failure()
 
     def _run(self, sweeps: int) -> None:
-        advance(self.motion, self.view, self.recorder, self.sweep_time, sweeps)
+        """Run the loop. A target that fails stops the worker for good, and its error is raised."""
+        if advance(self.motion, self.view, self.recorder, self.sweep_time, sweeps):
+            self._raise_failure()
 
     def empty_rows(self, what: str) -> Rows:
         return path_rows(self.motion.y.size, what)
@@ -110,10 +123,19 @@ class PathWorker(LoopWorker):
     def _take_batch(self) -> Batch:
         batch = take_batch(self.recorder)
         self._moments += _moments(batch)
+        if self._finds_scale and self._adapting[0] and self.sweeps & (self.sweeps - 1) == 0:
+            self._rescale(_scale_of([self]))  # after 1, 2, 4, ... sweeps, each time from the second half of them
+            self._moments[:] = 0.0
         return batch
 
+    def _rescale(self, scale: Array) -> None:
+        """Go on with other lengths, and with a velocity that is drawn anew."""
+        self.motion.scale[:] = scale
+        self.motion.v[:] = 0.0
+        self._prepare()
+
     def totals(self) -> list[dict[str, NDArray[Any]]]:
-        names = ("flips", "extremes", "low", "width")
+        names = ("flips", "evaluations", "extremes", "low", "width")
         return [{name: getattr(self.recorder, name).copy() for name in names}]
 
     def constants(self) -> dict[str, NDArray[Any]]:
@@ -121,14 +143,22 @@ class PathWorker(LoopWorker):
 
     @classmethod
     def record_anew(cls, workers: Sequence[Self]) -> None:
-        """Begin a recording whose bins reach beyond all that was seen since the last one began."""
+        """Begin a recording whose bins reach beyond all that was seen since the last one began.
+
+        Where the target does not know its scale, it is that of what all workers have seen.
+        """
         low, high = _bins(workers)
+        scale = _scale_of(workers) if workers[0]._finds_scale else None
         for worker in workers:
+            worker._adapting[:] = 0
+            if scale is not None:
+                worker._rescale(scale)
             worker.recorder.products.clear()
             worker._record(low, high, worker.recorder.products)
 
     def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
         super()._check(state)
+        check_range("adapting", state["adapting"], 0, 1)
         rows = state["motion.row"]
         check_range("motion.row", rows, self.view.first[:-1], self.view.first[1:] - 1)
         for name in ("slope", "shift", "tilt", "curvature", "lower", "upper"):  # which some motions copy
@@ -137,7 +167,12 @@ class PathWorker(LoopWorker):
                 raise ValueError(f"motion.{name} is not that of the cells")
 
     def _parts(self) -> dict[str, Any]:
-        return {"motion": self.motion, "recorder": self.recorder, "moments": self._moments}
+        return {
+            "motion": self.motion,
+            "recorder": self.recorder,
+            "moments": self._moments,
+            "adapting": self._adapting,
+        }
 
 
 def path_rows(d: int, what: str) -> Rows:
@@ -154,7 +189,7 @@ def _moments(batch: Batch) -> Array:
     return np.stack([np.full(d, batch["cell"].sum() / d), batch["mean"], batch["square"]])
 
 
-def _new_products(target: PiecewiseTarget, pairs: str) -> Products:
+def _new_products(target: PathTarget, pairs: str) -> Products:
     if pairs == "edges":
         raise ValueError(f"pairs is 'edges', which {type(target).__name__} does not have; use 'all' or 'none'")
     return all_products(target.d) if pairs == "all" else no_products()
@@ -162,7 +197,7 @@ def _new_products(target: PiecewiseTarget, pairs: str) -> Products:
 
 def _bins(workers: Sequence[PathWorker]) -> tuple[Array, Array]:
     """Return the ends of the bins of each coordinate, (d,) each."""
-    view, scale = workers[0].view, workers[0]._scale
+    view, scale = workers[0].view, workers[0].scale
     values = np.concatenate([worker.x for worker in workers])
     lowest = np.minimum(np.min([w.recorder.extremes[0] for w in workers], axis=0), values.min(axis=0))
     highest = np.maximum(np.max([w.recorder.extremes[1] for w in workers], axis=0), values.max(axis=0))
@@ -187,6 +222,14 @@ def _mean_and_deviation(workers: Sequence[PathWorker]) -> tuple[Array, Array]:
     with np.errstate(divide="ignore", invalid="ignore"):
         mean, square = total[1:] / total[0]
         return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
+
+
+def _scale_of(workers: Sequence[PathWorker]) -> Array:
+    """Return the standard deviation of each coordinate, (d,), or its present length where nothing is known."""
+    present = np.exp(np.mean([np.log(worker.scale) for worker in workers], axis=0))
+    _, deviation = _mean_and_deviation(workers)
+    known = np.isfinite(deviation) & (deviation > 0.0)
+    return np.clip(np.where(known, deviation, present), present / _MOST_RESCALED, present * _MOST_RESCALED)
 
 
 def _support(view: Any) -> tuple[Array, Array]:

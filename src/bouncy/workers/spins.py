@@ -14,7 +14,7 @@ from bouncy.recorders.batches import Batch
 from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
 from bouncy.recorders.recorder import new_recorder, open_sums, take_batch
 from bouncy.recorders.trail import new_trail, no_trail
-from bouncy.targets.contract import Target, TargetError, raise_failure, shown
+from bouncy.targets.contract import Target, raise_failure, shown
 from bouncy.workers.contract import Keep, Plan, Rows
 from bouncy.workers.kernel import BUFFER, FLIPS_PER_SITE, advance, settle
 from bouncy.workers.loop import LoopWorker
@@ -88,17 +88,6 @@ class SpinWorker(LoopWorker):
             self._raise_failure()
             self._empty_trail()
             sweeps = left
-
-    def _raise_failure(self) -> None:
-        try:
-            raise_failure(self.view)
-        except TargetError as error:
-            error.chain = self.first
-            raise
-
-    def stop(self) -> None:
-        if hasattr(self.view, "stop"):
-            self.view.stop()
 
     # What is recorded
 

@@ -1,4 +1,4 @@
-"""The bouncy particle sampler of piecewise-quadratic targets (Pakman 2017, sections 1 and 2)."""
+"""The bouncy particle sampler of continuous and mixed targets (Pakman 2017, sections 1 and 2)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from bouncy._random import new_state
 from bouncy._validation import check_nonnegative
-from bouncy.piecewise.contract import PiecewiseTarget
-from bouncy.piecewise.flight import new_flight
+from bouncy.piecewise.contract import PathTarget
 from bouncy.samplers.contract import Named, NotErgodicWarning, PathSampler
 from bouncy.tolls.budget import new_budget
 
@@ -27,10 +26,12 @@ _MOST_REFRESHMENTS = 1000.0
 
 @dataclass(frozen=True)
 class BPS(PathSampler):
-    """Bouncy particle sampler for targets whose potential is quadratic on each cell of an axis-aligned partition.
+    """Bouncy particle sampler for all continuous and mixed targets.
 
     A particle moves on straight lines, reflects off the gradient when it has climbed as much as its budget allows, and
-    at a discontinuity crosses with probability min(1, e^-jump) or turns back. All event times are exact.
+    at a discontinuity crosses with probability min(1, e^-jump) or turns back. Event times are exact: in closed form
+    where the potential is quadratic on each cell of an axis-aligned partition, and found to rounding for a
+    `bouncy.Density`.
 
     Parameters
     ----------
@@ -74,17 +75,17 @@ class BPS(PathSampler):
     def name(self) -> str:
         return "bps"
 
-    def rates(self, target: PiecewiseTarget) -> tuple[float | None, float | None]:
+    def rates(self, target: PathTarget) -> tuple[float | None, float | None]:
         return target.rates
 
-    def start(self, target: PiecewiseTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence) -> Any:
+    def start(self, target: PathTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence) -> Any:
         """Return a particle with a velocity that is uniform on the sphere."""
         velocity_seed, path_seed, toll_seed = seed.spawn(3)
         v = np.random.default_rng(velocity_seed).standard_normal(target.d)
         v /= np.sqrt(v @ v)
         toll = new_budget(new_state(toll_seed))
         rate = refreshment_rate(self.refreshment, self.sweep_time(target.d))
-        return new_flight(y / target.scale, v, row, rate, new_state(path_seed), toll)
+        return target.particle(y, v, row, rate, new_state(path_seed), toll)
 
 
 def refreshment_rate(per_sweep: float | None, sweep_time: float) -> float:

@@ -15,7 +15,7 @@ from bouncy._dispatch import implements, part
 from bouncy._random import fill_normal, new_state
 from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative
-from bouncy.piecewise.contract import PiecewiseTarget
+from bouncy.piecewise.contract import PathTarget
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_point
 from bouncy.piecewise.recorder import end_sweep, record_point
@@ -93,7 +93,7 @@ class HMC(PathSampler):
     def accepts(self, target: Samplable[Any]) -> bool:
         return isinstance(target, Normal)
 
-    def rates(self, target: PiecewiseTarget) -> tuple[float | None, float | None]:
+    def rates(self, target: PathTarget) -> tuple[float | None, float | None]:
         """Return the wall hits per unit time of independent variables: E|v_i| / 2 times densities at walls."""
         if not isinstance(target, Normal) or target.wall_densities is None:
             return None, None
@@ -104,15 +104,13 @@ class HMC(PathSampler):
         """Return the length of a trajectory."""
         return self.travel_time
 
-    def start(
-        self, target: PiecewiseTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence
-    ) -> Trajectory:
+    def start(self, target: PathTarget, y: Array, row: NDArray[np.int64], seed: np.random.SeedSequence) -> Trajectory:
         """Return a particle at y; the covariance is computed once per target and shared."""
         assert isinstance(target, Normal)
         self._check_hits(target)
         return new_trajectory(target, y, row, new_state(seed))
 
-    def retarget(self, motion: Trajectory, target: PiecewiseTarget) -> Trajectory:
+    def retarget(self, motion: Trajectory, target: PathTarget) -> Trajectory:
         """Return the particle at the same place, with what it needs to know of the changed target."""
         changed = self.start(target, motion.y * target.scale, motion.row, np.random.SeedSequence(0))
         return changed._replace(y=motion.y, x=motion.x, rng=motion.rng, scale=motion.scale)
@@ -178,7 +176,7 @@ def new_trajectory(target: Normal, y: Array, row: NDArray[np.int64], rng: NDArra
 
 
 @implements(settle, Trajectory)
-def _settle(motion, view):
+def _settle(motion, view, evaluations):
     for i in range(motion.x.size):
         x = motion.y[i] * motion.scale[i] - motion.mean[i]
         motion.x[i] = min(max(x, motion.lower[i]), motion.upper[i])
@@ -198,6 +196,7 @@ def _sweep(motion, view, recorder, sweep_time):
         record_point(recorder, i, motion.row[i], values[i], sweep_time)
     products_point(recorder.products, values, sweep_time)
     end_sweep(recorder, values, -energy)
+    return True
 
 
 @helper
