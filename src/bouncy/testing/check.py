@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import kernel
 from bouncy._validation import as_seed_sequence, check_count, check_positive, check_spins
+from bouncy.piecewise.targets.density import Density
 from bouncy.targets.contract import (
     Target,
     TargetError,
@@ -21,6 +22,7 @@ from bouncy.targets.contract import (
     shown,
 )
 from bouncy.targets.custom import Custom
+from bouncy.testing.check_density import check_density
 
 # Starts that are tried to find a state of non-zero probability.
 _STARTS = 1000
@@ -31,27 +33,36 @@ _ROUNDING = 1e-12
 
 
 def check_target(
-    target: Target, *, initial: ArrayLike | None = None, states: int = 20, tolerance: float = 1e-8, seed: Any = 0
+    target: Target | Density,
+    *,
+    initial: ArrayLike | None = None,
+    states: int = 20,
+    tolerance: float = 1e-8,
+    seed: Any = 0,
 ) -> None:
     """Raise `TargetError` if the functions of a target contradict each other.
 
-    Walks over random states and compares, in each of them, the cost of flips with the difference of log p, caches
-    after `on_flip` with caches after `init`, conditional means with costs, and each function with itself called twice;
-    checks that no function changes the spins, that flipping twice costs nothing and that two flips cost the same in
-    either order. For a `bouncy.Custom` the compiled functions are compared with the same functions run by Python, which
-    also finds indices out of range.
+    For spins, walks over random states and compares, in each of them, the cost of flips with the difference of log p,
+    caches after `on_flip` with caches after `init`, conditional means with costs, and each function with itself called
+    twice; checks that no function changes the spins, that flipping twice costs nothing and that two flips cost the same
+    in either order. For a `bouncy.Custom` the compiled functions are compared with the same functions run by Python,
+    which also finds indices out of range.
+
+    For a `bouncy.Density`, looks at random rays: compares the gradient with differences of log_prob and compiled
+    functions with plain Python, looks for jumps that no edge or wall names, checks `convex` and `bound`. Kinks that are
+    not named, and coordinates with very different natural lengths, get a warning.
 
     Parameters
     ----------
-    target : Target
-        Any target: one of this package, or your own.
+    target : Target or Density
+        Any target of spins, one of this package or your own, or a density of your own.
     initial : array_like, optional
-        Spins to start from, shape (d,); otherwise those of `target.start`.
+        State to start from, shape (d,); otherwise that of `target.start`.
     states : int
-        Number of states to check.
+        Number of states, or rays, to check.
     tolerance : float
         Largest difference of numbers that should be equal, relative to 1 plus their size. The rounding of a large log
-        p is added to it.
+        p, and the error of differences, is added to it.
     seed : int, optional
         Fixes the states.
 
@@ -70,10 +81,15 @@ def check_target(
         ...
     bouncy.targets.contract.TargetError: flip_cost gives ... where the difference of log_prob is ...
     """
-    if not isinstance(target, Target):
-        raise TypeError(f"target must be a target of spins, such as bouncy.MRF, got {type(target).__name__}")
+    if not isinstance(target, Target | Density):
+        raise TypeError(
+            f"target must be a target of spins, such as bouncy.MRF, or a bouncy.Density, got {type(target).__name__}"
+        )
     states = check_count("states", states)
     generator = np.random.default_rng(as_seed_sequence(seed))
+    if isinstance(target, Density):
+        check_density(target, initial, states, check_positive("tolerance", tolerance), generator)
+        return
     walk = _Walk(target, initial, check_positive("tolerance", tolerance), generator)
     for _ in range(states):
         walk.move()

@@ -19,12 +19,15 @@ from bouncy.workers.loop import LoopWorker
 
 Array = NDArray[np.float64]
 
-# Bins of a coordinate reach beyond all that was seen, by this share of it, and over as many standard deviations.
+# Bins of a coordinate reach beyond all that was seen, by this share of it, and over as many standard deviations; over
+# no more than so many where the value has no point masses, so that heavy tails leave bins for the bulk.
 _BEYOND = 0.25
-_DEVIATIONS = 6.0
+_DEVIATIONS, _MOST_DEVIATIONS = 6.0, 12.0
 # Natural lengths to each side that bins cover where nothing is known, as after fewer sweeps than this.
 _LENGTHS = 10.0
 _FEW_SWEEPS = 50
+# Stages of a warm-up, each of which begins a recording of its own.
+_STAGES = 2
 # A length changes by this factor at most at a time.
 _MOST_RESCALED = 100.0
 
@@ -72,7 +75,7 @@ class PathWorker(LoopWorker):
         self.view = target.view()
         self.motion = sampler.start(target, y, rows, sampler_seed)
         self._moments = np.zeros((3, target.d))  # of closed batches
-        self._adapting = np.ones(1, np.int64)  # until the first stage of the warm-up is over
+        self._adapting = np.full(1, _STAGES)  # stages of the warm-up that are left
         self._record(np.zeros(target.d), np.zeros(target.d), _new_products(target, plan.pairs))
         self._prepare()
 
@@ -123,7 +126,8 @@ class PathWorker(LoopWorker):
     def _take_batch(self) -> Batch:
         batch = take_batch(self.recorder)
         self._moments += _moments(batch)
-        if self._finds_scale and self._adapting[0] and self.sweeps & (self.sweeps - 1) == 0:
+        made = self.sweeps - self.begun
+        if self._finds_scale and self._adapting[0] and made & (made - 1) == 0:
             self._rescale(_scale_of([self]))  # after 1, 2, 4, ... sweeps, each time from the second half of them
             self._moments[:] = 0.0
         return batch
@@ -150,7 +154,7 @@ class PathWorker(LoopWorker):
         low, high = _bins(workers)
         scale = _scale_of(workers) if workers[0]._finds_scale else None
         for worker in workers:
-            worker._adapting[:] = 0
+            worker._adapting[:] = max(worker._adapting[0] - 1, 0)
             if scale is not None:
                 worker._rescale(scale)
             worker.recorder.products.clear()
@@ -158,7 +162,7 @@ class PathWorker(LoopWorker):
 
     def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
         super()._check(state)
-        check_range("adapting", state["adapting"], 0, 1)
+        check_range("adapting", state["adapting"], 0, _STAGES)
         rows = state["motion.row"]
         check_range("motion.row", rows, self.view.first[:-1], self.view.first[1:] - 1)
         for name in ("slope", "shift", "tilt", "curvature", "lower", "upper"):  # which some motions copy
@@ -212,6 +216,9 @@ def _bins(workers: Sequence[PathWorker]) -> tuple[Array, Array]:
     middle, deviation = _mean_and_deviation(workers)
     low = np.fmin(low, middle - _DEVIATIONS * deviation)
     high = np.fmax(high, middle + _DEVIATIONS * deviation)
+    if workers[0].sweeps - workers[0].begun >= _FEW_SWEEPS:
+        most = np.where(mixed | (deviation == 0.0), np.inf, _MOST_DEVIATIONS * deviation)
+        low, high = np.fmax(low, middle - most), np.fmin(high, middle + most)
     least, most = _support(view)
     return np.maximum(low, least), np.minimum(high, most)
 
