@@ -30,7 +30,7 @@ from bouncy.targets.contract import TargetError
 Array = NDArray[np.float64]
 
 # Values of `fault[0]` other than FINE: a function that failed, or what event times cannot be found for.
-LOG_PROB, GRADIENT, BOUND, JUMP, NOT_CONVEX, MISMATCH, ROUGH, BOUND_TOO_LOW, STOPPED = range(1, 10)
+LOG_PROB, GRADIENT, BOUND, OUTSIDE, JUMP, NOT_CONVEX, MISMATCH, ROUGH, BOUND_TOO_LOW, STOPPED = range(1, 11)
 # Indices of counted evaluations.
 OF_LOG_PROB, OF_GRADIENT, OF_BOUND = range(3)
 

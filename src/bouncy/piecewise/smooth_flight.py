@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_sphere
-from bouncy.piecewise.by_address import failed, gradient, potential
+from bouncy.piecewise.by_address import GRADIENT, OUTSIDE, failed, gradient, potential, report
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_leg
 from bouncy.piecewise.rays import BUDGET, CURVE, DIFFERENCE, SLOPE, Ray, U, find_bounce, look, new_ray
@@ -129,6 +129,8 @@ def _look_here(flight, view, evaluations):
     ray = flight.ray
     ray.room[0] = 4.0 * DIFFERENCE
     ray.leg[U], ray.leg[SLOPE] = look(ray, flight.y, flight.v, view, 0.0, evaluations)
+    if ray.leg[U] == inf:
+        report(view.fault, view.where, OUTSIDE, flight.y)
 
 
 @implements(sweep, SmoothFlight)
@@ -192,6 +194,8 @@ def _turn(flight, view, evaluations):
     slope = 0.0
     for i in range(flight.v.size):
         slope -= flight.v[i] * ray.g[i]
+    if not abs(slope) < inf:
+        report(view.fault, view.where, GRADIENT, flight.y)
     ray.leg[SLOPE] = slope
 
 

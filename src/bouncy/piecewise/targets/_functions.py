@@ -21,6 +21,7 @@ from bouncy.piecewise.by_address import (
     LOG_PROB,
     MISMATCH,
     NOT_CONVEX,
+    OUTSIDE,
     ROLES,
     ROUGH,
 )
@@ -31,6 +32,7 @@ Array = NDArray[np.float64]
 _NAMES = {LOG_PROB: "log_prob", GRADIENT: "gradient", BOUND: "bound"}
 # What cannot be sampled, and what to do about it. The place follows.
 _PROBLEMS = {
+    OUTSIDE: "log p is -inf where the particle is; where parameters of a scheme change, it must stay finite. This was",
     JUMP: "log p jumps, or becomes -inf, where no edge or wall is named: name it in edges= or walls=. This was",
     NOT_CONVEX: "-log p is not convex as convex=True says, or log_prob and gradient do not agree "
     "(bouncy.testing.check_target tells). This was",
