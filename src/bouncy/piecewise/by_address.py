@@ -6,7 +6,7 @@ One loop serves all densities. Where there is no gradient, differences of log p 
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,15 @@ class DensityView(NamedTuple):
     def stop(self) -> None:
         """Stop a loop that runs in another thread; plain Python functions are not called any more."""
         self.fault[0] = STOPPED
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the target that the view is of: addresses are valid in one process only."""
+        return _view_of, (self.fault.base.target,)  # type: ignore[union-attr]
+
+
+def _view_of(target: Any) -> DensityView:
+    view: DensityView = target.view()
+    return view
 
 
 def _adapt_log_prob(function, last):

@@ -41,8 +41,8 @@ from bouncy.piecewise.events import time_to_spend
 
 Array = NDArray[np.float64]
 
-# A step is trusted if its middle is as expected up to this share of its variation and of its largest slope.
-_TRUST = 0.05
+# A step is trusted if its middle is as expected up to this share of what U varies by, or of so many budgets.
+_TRUST, _BUDGETS = 0.02, 4.0
 # Event times, and turning points, spend the budget up to this share of it.
 _CLOSE = 1e-10
 # A step on which all slopes together could change U by less than this share of the budget does not matter.
@@ -158,41 +158,16 @@ def _follow(ray, y, v, view, end, turns, evaluations):
     """Follow the ray in steps until the budget is spent, or to its end."""
     leg = ray.leg
     ta, ua, sa = 0.0, leg[U], leg[SLOPE]
-    budget, looked, kinks = leg[BUDGET], -1.0, 0
-    first = evaluations[0]
+    budget, looked, kinks, first = leg[BUDGET], -1.0, 0, evaluations[0]
     step = 1.05 * time_to_spend(sa, leg[CURVE], budget)
     while ta < end:
         tb = ta + step if ta + step < end else end
-        tm, um, sm = ta, ua, sa
-        if not view.convex:
-            tm = 0.5 * (ta + tb)
-            um, sm = look(ray, y, v, view, tm, evaluations)
-        ub, sb = look(ray, y, v, view, tb, evaluations)
-        looked = tb
-        while not failed(view):
-            if _is_trusted(view.convex, tb - ta, ua, sa, um, sm, ub, sb):
-                break
-            if _does_not_matter(tb - ta, ua, sa, sm, ub, sb, budget):
-                kinks += 1
-                if kinks > _KINKS:
-                    report(view.fault, view.where, MISMATCH, ray.point)
-                break
-            if view.convex and ub < inf:
-                report(view.fault, view.where, NOT_CONVEX, ray.point)
-            elif tb - ta < _SHORTEST:
-                report(view.fault, view.where, JUMP, ray.point)
-            elif evaluations[0] - first > _MOST:
-                report(view.fault, view.where, ROUGH, ray.point)
-            elif view.convex:
-                tb = 0.5 * (ta + tb)
-                ub, sb = look(ray, y, v, view, tb, evaluations)
-                looked = tb
-            else:
-                tb, ub, sb = tm, um, sm
-                tm = 0.5 * (ta + tb)
-                um, sm = look(ray, y, v, view, tm, evaluations)
-                looked = tm
-        step = tb - ta
+        tm, um, sm, tb, ub, sb, looked, is_kink = _trusted_step(ray, y, v, view, ta, ua, sa, tb, budget, evaluations)
+        kinks += is_kink
+        if kinks > _KINKS:
+            report(view.fault, view.where, MISMATCH, ray.point)
+        elif evaluations[0] - first > _MOST:
+            report(view.fault, view.where, ROUGH, ray.point)
         for half in range(2):
             if failed(view):
                 return ta, False
@@ -200,8 +175,6 @@ def _follow(ray, y, v, view, end, turns, evaluations):
                 tl, ul, sl, tr, ur, sr = ta, ua, sa, tm, um, sm
             else:
                 tl, ul, sl, tr, ur, sr = tm, um, sm, tb, ub, sb
-            if tl == tr:
-                continue
             t, u, s, budget, is_spent, iterated = _climb(
                 ray, y, v, view, tl, ul, sl, tr, ur, sr, budget, leg[BUDGET], evaluations
             )
@@ -211,13 +184,47 @@ def _follow(ray, y, v, view, end, turns, evaluations):
                 _learn(leg, t, s)
                 leg[U], leg[SLOPE] = u, s
                 return t, True
+        step = 2.0 * (tb - ta)
         ta, ua, sa = tb, ub, sb
-        step *= 2.0
     if turns and looked != end and not failed(view):
         ua, sa = look(ray, y, v, view, end, evaluations)
     _learn(leg, end, sa)
     leg[U], leg[SLOPE], leg[BUDGET] = ua, sa, budget
     return end, False
+
+
+@helper
+def _trusted_step(ray, y, v, view, ta, ua, sa, tb, budget, evaluations):
+    """Shorten a step from ta to tb until it can be trusted, or does not matter.
+
+    Returns time, U and slope in its middle and at its end, the time looked at last, and 1 if it does not matter. Convex
+    steps need no middle: it is where they begin.
+    """
+    tm, um, sm = ta, ua, sa
+    if not view.convex:
+        tm = 0.5 * (ta + tb)
+        um, sm = look(ray, y, v, view, tm, evaluations)
+    ub, sb = look(ray, y, v, view, tb, evaluations)
+    looked = tb
+    while not failed(view):
+        if _is_trusted(view.convex, tb - ta, ua, sa, um, sm, ub, sb, ray.leg[BUDGET]):
+            return tm, um, sm, tb, ub, sb, looked, 0
+        if _does_not_matter(tb - ta, ua, sa, sm, ub, sb, budget):
+            return tm, um, sm, tb, ub, sb, looked, 1
+        if view.convex and ub < inf:
+            report(view.fault, view.where, NOT_CONVEX, ray.point)
+        elif tb - ta < _SHORTEST:
+            report(view.fault, view.where, JUMP, ray.point)
+        elif view.convex:
+            tb = 0.5 * (ta + tb)
+            ub, sb = look(ray, y, v, view, tb, evaluations)
+            looked = tb
+        else:
+            tb, ub, sb = tm, um, sm
+            tm = 0.5 * (ta + tb)
+            um, sm = look(ray, y, v, view, tm, evaluations)
+            looked = tm
+    return tm, um, sm, tb, ub, sb, looked, 0
 
 
 @helper
@@ -229,46 +236,53 @@ def _learn(leg, t, s):
 
 
 @helper
-def _is_trusted(convex, h, ua, sa, um, sm, ub, sb):
-    """Return whether U has no turning points on a step of length h but those that its slopes show."""
+def _is_trusted(convex, h, ua, sa, um, sm, ub, sb, whole):
+    """Return whether U has no turning points on a step of length h but those that its slopes show.
+
+    What is not resolved must be small for the budget as well as for the step: a step that falls or rises by a hundred
+    budgets may hide wells that are some deep.
+    """
     if not (ua < inf and um < inf and ub < inf):
         return False
     noise = _ROUNDING * (abs(ua) + abs(ub) + 1e-300)
     if convex:
         rise, slack = ub - ua, noise + 1e-9 * h * (abs(sa) + abs(sb))
         return h * sa <= rise + slack and rise <= h * sb + slack
-    steepest = max(abs(sa), abs(sm), abs(sb))
-    size = max(ua, um, ub) - min(ua, um, ub) + 0.1 * h * steepest
+    steep = h * max(abs(sa), abs(sm), abs(sb))
+    size = max(ua, um, ub) - min(ua, um, ub) + 0.1 * steep
     value = 0.5 * (ua + ub) + 0.125 * h * (sa - sb)
-    slope = 1.5 * (ub - ua) / h - 0.25 * (sa + sb)
-    if abs(um - value) > _TRUST * size + noise or abs(sm - slope) > _TRUST * steepest + 8.0 * noise / h:
+    slope = 1.5 * (ub - ua) - 0.25 * h * (sa + sb)
+    most = _TRUST * _BUDGETS * whole
+    if abs(um - value) > min(_TRUST * size, most) + noise:
         return False
-    return not (_dips(0.5 * h, ua, sa, um, sm, noise) or _dips(0.5 * h, um, sm, ub, sb, noise))
+    if abs(h * sm - slope) > min(_TRUST * steep, most) + 8.0 * noise:
+        return False
+    return not (_dips(0.5 * h, ua, sa, um, sm, most, noise) or _dips(0.5 * h, um, sm, ub, sb, most, noise))
 
 
 @helper
-def _dips(h, ul, sl, ur, sr, noise):
-    """Return whether a cubic whose slopes have the same sign at both ends turns twice in between."""
-    if sl * sr <= 0.0:
+def _dips(h, ul, sl, ur, sr, most, noise):
+    """Return whether a cubic whose slopes do not differ in sign at its ends turns in between all the same."""
+    if sl * sr < 0.0:
         return False
     rise = ur - ul
-    if rise * sl < 0.0:
+    if rise * (sl + sr) < 0.0:
         return abs(rise) > noise
     # Derivative a x^2 + b x + c on 0 <= x <= 1.
     c = sl * h
     a = 3.0 * (c + sr * h) - 6.0 * rise
     b = 6.0 * rise - 4.0 * c - 2.0 * sr * h
     D = b * b - 4.0 * a * c
-    if D <= 0.0 or a * c <= 0.0 or not 0.0 < -b / (2.0 * a) < 1.0:
+    if D <= 0.0 or a * c < 0.0 or a * b >= 0.0 or abs(b) >= 2.0 * abs(a):
         return False
-    return sqrt(D) * D / (6.0 * a * a) > _TRUST * abs(rise) + noise
+    return sqrt(D) * D / (6.0 * a * a) > min(_TRUST * abs(rise), most) + noise
 
 
 @helper
 def _does_not_matter(h, ua, sa, sm, ub, sb, budget):
     """Return whether a step is so short that nothing on it can matter, unless it is a jump."""
     most = h * max(abs(sa), abs(sm), abs(sb)) + 4.0 * _ROUNDING * (abs(ua) + abs(ub))
-    return most <= _NEGLIGIBLE * budget and abs(ub - ua) <= 10.0 * most
+    return (most <= _NEGLIGIBLE * budget or h < _SHORTEST) and ub < inf and abs(ub - ua) <= 10.0 * most
 
 
 @helper
@@ -279,7 +293,7 @@ def _climb(ray, y, v, view, tl, ul, sl, tr, ur, sr, budget, whole, evaluations):
     other points than the ends were looked at. `whole` is the budget of which times are to be exact to a share.
     """
     iterated = False
-    if sl <= 0.0 and sr <= 0.0:
+    if tl == tr or (sl <= 0.0 and sr <= 0.0):
         return tr, ur, sr, budget, False, iterated
     if sl < 0.0 < sr:
         iterated = True
@@ -307,8 +321,12 @@ def _turning_point(ray, y, v, view, tl, ul, sl, tr, ur, sr, sign, whole, evaluat
         d1 = sign * (sl + sr) - 3.0 * sign * (ur - ul) / h
         d2 = sqrt(max(d1 * d1 - sl * sr, 0.0))
         x = 1.0 - (sign * sr + d2 - d1) / (sign * (sr - sl) + 2.0 * d2)
-        if not 0.001 < x < 0.999 or (k % 3 == 2 and h > 0.25 * width):
+        if not 0.0 < x < 1.0 or (k % 3 == 2 and h > 0.25 * width):
             x = 0.5
+        elif k > 0 and x < 0.1:  # beyond it, so that the bracket becomes short on both sides
+            x *= 3.0
+        elif k > 0 and x > 0.9:
+            x = 1.0 - 3.0 * (1.0 - x)
         if k % 3 == 2:
             width = h
         t = tl + x * h
@@ -316,14 +334,14 @@ def _turning_point(ray, y, v, view, tl, ul, sl, tr, ur, sr, sign, whole, evaluat
         if failed(view) or not u < inf:
             report(view.fault, view.where, JUMP, ray.point)
             break
+        # U would have to keep this slope as far as the end beyond to fall by more.
+        missing = sign * s * (t - tl) if sign * s > 0.0 else -sign * s * (tr - t)
+        if missing <= 5.0 * _CLOSE * whole or h < 1e-15 * (1.0 + tr):
+            break
         if sign * s < 0.0:
             tl, ul, sl = t, u, s
         else:
             tr, ur, sr = t, u, s
-        # What is still missing, with the curvature from the slopes.
-        gap = 0.5 * s * s * (tr - tl) / (sign * (sr - sl))
-        if gap <= 10.0 * _CLOSE * whole or not tl < t + 1e-16 < tr + 1e-15 or tr - tl < 1e-15 * (1.0 + tr):
-            return t, u - sign * gap
     return t, u
 
 

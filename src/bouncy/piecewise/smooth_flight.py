@@ -91,9 +91,9 @@ def new_smooth_flight(
 def _settle(flight, view, evaluations):
     leg, v = flight.ray.leg, flight.v
     if np.isnan(leg[BUDGET]):
-        leg[BUDGET] = exponential(flight.rng)
         rate = flight.refresh[REFRESH_RATE]
         flight.refresh[T_REFRESH] = exponential(flight.rng) / rate if rate > 0.0 else inf
+        leg[BUDGET] = exponential(flight.rng)
     moves = False
     for i in range(v.size):
         moves = moves or v[i] != 0.0
