@@ -91,6 +91,8 @@ _BY_SAMPLER = ("law/", "targets/test_conformance")
 _APART = ("law/test_precision", "piecewise/test_coverage")
 # Folders whose tests need the same loops.
 _TOGETHER = ("run", "piecewise", "workers")
+# Tests of densities, which have a loop of their own.
+_DENSITY = re.compile(r"density|densities|rays")
 _SAMPLER = re.compile(r"hmc(?:-exponential)?|(?:gibbs|metropolis)(?:-random(?!-dense))?|exponential|gaussian")
 
 
@@ -103,6 +105,8 @@ def _group(test: str) -> str:
         return test
     if sampler and file.startswith(_BY_SAMPLER):
         return sampler.group()
+    if _DENSITY.search(test):
+        return "density"
     folder = file.partition("/")[0]
     return folder if folder in _TOGETHER else file
 

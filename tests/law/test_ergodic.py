@@ -120,12 +120,13 @@ def law_outcomes(problem: Problem, starts: NDArray[np.int8], s: NDArray[np.int8]
     yield z_test(start[:, i] * start[:, j] * final[:, i] * final[:, j], 0.0, detect=0.2, name=PAIR_LAGS)
 
 
-# Two samplers are tried on all kinds of problems, the others on the hardest; the rest, and problems that are similar to
-# another one, are for the long tests.
+# Two samplers are tried on most kinds of problems, the others on the hardest; the rest, and problems that are easier or
+# similar to another one, are for the long tests.
 OTHERS = [name for name in SAMPLERS if name not in ("bps-gaussian", "hmc")]
 HARDEST = "torus-3x3-1e-6"
 ALIKE = (
-    "flat-sparse", "field", "torus-3x3-0", "torus-4x4-0", "torus-4x4-1e-6", "torus-4x4-0.3", "ring-8", "random-sparse"
+    "flat-sparse", "field", "torus-3x3-0", "torus-4x4-0", "torus-4x4-1e-6", "torus-4x4-0.3", "ring-8", "random-sparse",
+    "torus-3x3-0.3", "ring-9",
 )  # fmt: skip
 
 

@@ -27,7 +27,8 @@ pytest.importorskip("zarr")
 SUFFIXES = ["npz", "nc", "zarr"]
 
 
-@pytest.fixture(params=SUFFIXES)
+# A directory of zarr holds the same tree as a NetCDF file, and is left to the long tests but for two below.
+@pytest.fixture(params=["npz", "nc", pytest.param("zarr", marks=pytest.mark.slow)])
 def path(request, tmp_path):
     """Return a path of each format."""
     return tmp_path / f"run.{request.param}"
@@ -49,6 +50,14 @@ def test_a_run_comes_back_bit_by_bit(kind, path):
     assert type(again) is type(run)
     assert told(again) == told(run)
     assert told(bouncy.Run.load(path, target=run.target)) == told(run)
+
+
+def test_a_directory_of_zarr_comes_back_bit_by_bit(tmp_path):
+    """Catches what the same test on files would catch, for the tree of a run as a directory."""
+    run = run_of("scheme")
+    run.save(tmp_path / "run.zarr")
+    again = bouncy.Run.load(tmp_path / "run.zarr", target=run.target)
+    assert told(again) == told(run)
 
 
 @pytest.mark.parametrize("kind", ["spins", pytest.param("scheme", marks=pytest.mark.slow)])

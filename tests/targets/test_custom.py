@@ -74,8 +74,11 @@ WAYS = {
 both_ways = pytest.mark.parametrize("compile", [True, False], ids=["compiled", "python"])
 
 
+# "everything" has the functions of "both" and of "cache".
 @both_ways
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=[pytest.mark.slow] if way in ("both", "cache") else []) for way in WAYS]
+)
 def test_a_model_is_the_same_however_it_is_given(way, compile):
     """Would catch an argument in the wrong place, a cache that does not follow, a lost factor: bytes are compared."""
     target = bouncy.Custom(6, data=DATA, compile=compile, **WAYS[way])
