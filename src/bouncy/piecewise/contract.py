@@ -61,6 +61,18 @@ class PathTarget(_Base, ABC):
     def start(self, generator: np.random.Generator) -> Array:
         """Return coordinates y, (d,), of non-zero density for a chain to start from."""
 
+    @cached_property
+    def support(self) -> tuple[Array, Array]:
+        """The least and the largest value that moves, of each coordinate, (d,); equal where none does."""
+        cells = self.cells
+        with np.errstate(invalid="ignore"):
+            ends = np.sort([cells.slope * end + cells.shift for end in (cells.lower, cells.upper)], axis=0)
+        moves = cells.slope != 0.0
+        least = np.minimum.reduceat(np.where(moves, ends[0], np.inf), cells.first[:-1])
+        most = np.maximum.reduceat(np.where(moves, ends[1], -np.inf), cells.first[:-1])
+        still = least > most
+        return read_only(np.where(still, 0.0, least)), read_only(np.where(still, 0.0, most))
+
     @property
     def rates(self) -> tuple[float | None, float | None]:
         """Expected wall hits and bounces per unit time at stationarity, where they are known in closed form.

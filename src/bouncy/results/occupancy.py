@@ -1,8 +1,8 @@
 """Probabilities of intervals and quantiles, from the time that a path spent in bins and cells.
 
-Time in a bin is an exact integral over the path, so that the distribution function is exact at the ends of the bins. In
-between it is a monotone cubic through them (PCHIP). Values that stand for a whole cell (zero in spike and slab, spins)
-are point masses and no matter of interpolation.
+Time in a bin, or in a cell, is an exact integral over the path, so that the distribution function is exact at the ends
+of both. In between it is a monotone cubic through them (PCHIP). Values that stand for a whole cell (zero in spike and
+slab, spins) are point masses and no matter of interpolation.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
 Array = NDArray[np.float64]
+
+_NO_CUTS = np.zeros((2, 0))
+# Knots nearer than this share of a bin are one.
+_SAME_PLACE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -48,18 +52,29 @@ class Occupancy:
         Probability below the bins, in each of them, and above.
     atoms : list of Atom
         Point masses.
+    cuts : ndarray, shape (2, k), optional
+        Places at which cells end, and the probability below each.
     """
 
-    def __init__(self, low: float, high: float, bins: Array, atoms: list[Atom]) -> None:
+    def __init__(self, low: float, high: float, bins: Array, atoms: list[Atom], cuts: Array = _NO_CUTS) -> None:
         self.low, self.high = low, high
         self._atoms = sorted(atoms, key=lambda atom: atom.value)
         self._edges = np.linspace(low, high, bins.size - 1)
         self._bins = bins
         self._below = np.cumsum(bins[:-1])
         self._has_bins = high > low and bins.sum() > 0.0
-        self._smooth: Callable[..., Any] = (
-            PchipInterpolator(self._edges, self._below) if self._has_bins else np.zeros_like
-        )
+        self._smooth: Callable[..., Any] = PchipInterpolator(*self._knots(cuts)) if self._has_bins else np.zeros_like
+
+    def _knots(self, cuts: Array) -> tuple[Array, Array]:
+        """Return where the distribution function is known, and its values: at the ends of bins, and at cuts."""
+        places = np.concatenate([self._edges, cuts[0]])
+        below = np.concatenate([self._below, cuts[1]])
+        order = np.argsort(places, kind="stable")  # at equal places the end of a bin comes first
+        places, below = places[order], np.maximum.accumulate(below[order])
+        width = (self.high - self.low) / (self._edges.size - 1)
+        apart = np.diff(places, prepend=-np.inf) > _SAME_PLACE * width
+        inside = (places >= self.low) & (places <= self.high)
+        return places[apart & inside], below[apart & inside]
 
     def below(self, x: float, inclusive: bool) -> float:
         """Return the probability of values below x, x itself included or not; NaN where the bins do not reach."""

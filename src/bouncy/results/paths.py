@@ -140,13 +140,16 @@ class PathRun(Run):
         return zero
 
     def _cells(self, name: str) -> NDArray[Any]:
-        """Return what describes the cells of the target: `first`, (d + 1,), `slope` or `shift`, (cells,)."""
+        """Return what describes the cells of the target: `first`, (d + 1,), `slope`, `shift` or `upper`, (cells,).
+
+        Upper ends are in units of the coordinates, whatever the particle moves in.
+        """
         return self._data.constants[f"cells.{name}"]
 
     @cached_property
     def _occupancies(self) -> list[Occupancy]:
         """The distribution of each coordinate."""
-        first, slope, shift = (self._cells(name) for name in ("first", "slope", "shift"))
+        first, slope, shift, upper = (self._cells(name) for name in ("first", "slope", "shift", "upper"))
         cells = self._average(lambda batch: batch["cell"])
         bins = self._average(lambda batch: batch["bin"]).reshape(self.target.d, BINS + 2)
         low, high = self._ends()
@@ -154,7 +157,11 @@ class PathRun(Run):
         for i in range(self.target.d):
             rows = [row for row in range(first[i], first[i + 1]) if slope[row] == 0.0]
             atoms = [Atom(float(shift[row]), float(cells[row])) for row in rows]
-            found.append(Occupancy(low[i], high[i], bins[i], atoms))
+            own = slice(first[i], first[i + 1])
+            plain = (slope[own] == 1.0).all() and (shift[own] == 0.0).all()
+            # Where values are the coordinates themselves, so are the ends of cells.
+            ends = [upper[own], np.cumsum(cells[own])] if plain else [np.zeros(1), np.zeros(1)]
+            found.append(Occupancy(low[i], high[i], bins[i], atoms, np.array(ends)[:, :-1]))
         return found
 
     def _ends(self) -> tuple[Array, Array]:
@@ -208,8 +215,8 @@ class PathRun(Run):
 
         Notes
         -----
-        The time that the path spends in each of 64 bins is exact; an end inside a bin is interpolated. The standard
-        error of what was always or never seen is a bound and not 0, unless the interval is the whole line.
+        The time that the path spends in each of 64 bins, and between edges, is exact; other ends are interpolated. The
+        standard error of what was always or never seen is a bound and not 0, unless the interval is the whole line.
 
         Examples
         --------

@@ -129,7 +129,7 @@ class _Arrays:
             n = opened["cell"].size
             found["cells.first"] = self.take("constant.cells.first", np.int64, (d + 1,))
             _check_pointers("cells", found["cells.first"], n)
-            for name in ("cells.slope", "cells.shift"):
+            for name in ("cells.slope", "cells.shift", "cells.upper"):
                 found[name] = self.take(f"constant.{name}", np.float64, (n,))
         elif setup.pairs == "edges":
             found["pairs.indptr"] = self.take("constant.pairs.indptr", np.int64, (d + 1,))

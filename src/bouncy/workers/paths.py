@@ -71,7 +71,7 @@ class PathWorker(LoopWorker):
         self.mean_per_sweep = self.sweep_time
         self._sampler = sampler
         self._layout, self._scale = target.layout, target.scale
-        self._finds_scale = target.finds_scale
+        self._finds_scale, self.support = target.finds_scale, target.support
         self.view = target.view()
         self.motion = sampler.start(target, y, rows, sampler_seed)
         self._moments = np.zeros((3, target.d))  # of closed batches
@@ -143,7 +143,7 @@ class PathWorker(LoopWorker):
         return [{name: getattr(self.recorder, name).copy() for name in names}]
 
     def constants(self) -> dict[str, NDArray[Any]]:
-        return {f"cells.{name}": getattr(self.view, name) for name in ("first", "slope", "shift")}
+        return {f"cells.{name}": self._layout[name].copy() for name in ("first", "slope", "shift", "upper")}
 
     @classmethod
     def record_anew(cls, workers: Sequence[Self]) -> None:
@@ -219,7 +219,7 @@ def _bins(workers: Sequence[PathWorker]) -> tuple[Array, Array]:
     if workers[0].sweeps - workers[0].begun >= _FEW_SWEEPS:
         most = np.where(mixed | (deviation == 0.0), np.inf, _MOST_DEVIATIONS * deviation)
         low, high = np.fmax(low, middle - most), np.fmin(high, middle + most)
-    least, most = _support(view)
+    least, most = workers[0].support
     return np.maximum(low, least), np.minimum(high, most)
 
 
@@ -237,14 +237,3 @@ def _scale_of(workers: Sequence[PathWorker]) -> Array:
     _, deviation = _mean_and_deviation(workers)
     known = np.isfinite(deviation) & (deviation > 0.0)
     return np.clip(np.where(known, deviation, present), present / _MOST_RESCALED, present * _MOST_RESCALED)
-
-
-def _support(view: Any) -> tuple[Array, Array]:
-    """Return the least and the largest value that moves, of each coordinate, (d,); equal where none does."""
-    with np.errstate(invalid="ignore"):
-        ends = np.sort([view.slope * end + view.shift for end in (view.lower, view.upper)], axis=0)
-    moves = view.slope != 0.0
-    least = np.minimum.reduceat(np.where(moves, ends[0], np.inf), view.first[:-1])
-    most = np.maximum.reduceat(np.where(moves, ends[1], -np.inf), view.first[:-1])
-    still = least > most
-    return np.where(still, 0.0, least), np.where(still, 0.0, most)

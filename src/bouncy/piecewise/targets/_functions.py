@@ -36,8 +36,8 @@ _PROBLEMS = {
     JUMP: "log p jumps, or becomes -inf, where no edge or wall is named: name it in edges= or walls=. This was",
     NOT_CONVEX: "-log p is not convex as convex=True says, or log_prob and gradient do not agree "
     "(bouncy.testing.check_target tells). This was",
-    MISMATCH: "log_prob and gradient do not agree, or log p has kinks beside each other that no edge names "
-    "(bouncy.testing.check_target tells). This was",
+    MISMATCH: "log_prob and gradient do not agree, or are computed in single precision, or log p has kinks beside each "
+    "other that no edge names (bouncy.testing.check_target tells). This was",
     ROUGH: "log p is too rough for events to be found in thousands of evaluations. This was",
     BOUND_TOO_LOW: "bound returned less than -v.gradient is within its horizon. This was",
 }
