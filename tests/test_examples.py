@@ -30,6 +30,7 @@ PAGES = {
     "docs/targets.md": "probability",
     "docs/regression.md": "probability",
     "docs/continuous.md": "probability",
+    "docs/density.md": "probability",
     "docs/results.md": "spin 3",
     "docs/long-runs.md": "until_se",
 }
