@@ -140,9 +140,9 @@ class Binding:
                     part for part in (*function.kind.parameters, "data") if part not in ("out", "cache", "i")
                 )
                 raise TypeError(
-                    f"{function.title} must not write to {kept}, but numba finds that it does: {_reason(error)}"
+                    f"{function.title} must not write to {kept}, but numba finds that it does: {reason_of(error)}"
                 ) from error
-            return _reason(error)
+            return reason_of(error)
         return None
 
     # As plain Python
@@ -164,7 +164,7 @@ class Binding:
         self._forget()
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Return the line of numba's message that states the problem."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     telling = [line for line in lines if _WRITES in line]

@@ -1,7 +1,4 @@
-"""`BouncyBinary`: binary variables of a PyMC model moved by bouncy, beside NUTS for the continuous ones.
-
-Importing this module imports PyMC, which comes with the extra `pymc`.
-"""
+"""`BouncyBinary`: binary variables of a PyMC model moved by bouncy, beside NUTS for the continuous ones."""
 
 from __future__ import annotations
 
@@ -9,7 +6,18 @@ from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
+import pymc as pm
 from numpy.typing import NDArray
+from pymc.blocking import DictToArrayBijection, RaveledVars
+from pymc.exceptions import SamplingError
+from pymc.pytensorf import compile as compile_function
+from pymc.pytensorf import inputvars, join_nonshared_inputs, make_shared_replacements
+from pymc.step_methods.arraystep import ArrayStepShared
+from pymc.step_methods.compound import Competence, StepMethodState
+from pymc.step_methods.state import dataclass_state
+from pymc.util import get_value_vars_from_user_vars
+from pytensor.graph.fg import MissingInputError
+from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
 
 from bouncy._validation import check_count
 from bouncy.samplers import as_sampler
@@ -17,23 +25,6 @@ from bouncy.samplers.contract import Sampler, SpinSampler
 from bouncy.targets.contract import TargetError
 from bouncy.targets.custom import Custom
 from bouncy.workers.walker import Walker
-
-try:
-    import pymc as pm
-    from pymc.blocking import DictToArrayBijection, RaveledVars
-    from pymc.exceptions import SamplingError
-    from pymc.pytensorf import compile as compile_function
-    from pymc.pytensorf import inputvars, join_nonshared_inputs, make_shared_replacements
-    from pymc.step_methods.arraystep import ArrayStepShared
-    from pymc.step_methods.compound import Competence, StepMethodState
-    from pymc.step_methods.state import dataclass_state
-    from pymc.util import get_value_vars_from_user_vars
-    from pytensor.graph.fg import MissingInputError
-    from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
-except ImportError as error:
-    raise ImportError("bouncy.pymc needs PyMC: install it with  pip install 'bouncy[pymc]'") from error
-
-__all__ = ["BouncyBinary"]
 
 Point = dict[str, NDArray[Any]]
 
