@@ -77,6 +77,8 @@ CONTRACT = "targets/contract.py"
 MRF = "targets/mrf.py"
 EVENTS = "piecewise/events.py"
 FLIGHT = "piecewise/flight.py"
+RAYS = "piecewise/rays.py"
+SMOOTH = "piecewise/smooth_flight.py"
 POTENTIAL = "piecewise/potential.py"
 LOG_PROB = "weights::test_log_prob_of_a_run_is_that_of_its_target"
 PATHS = "piecewise/recorder.py"
@@ -88,6 +90,8 @@ PRECISION = "run/precision.py"
 DRIVER = "run/driver.py"
 POOL = "run/pool.py"
 SAME_EVENTS = "flight::test_events_are_those_of_the_paper"
+SMOOTH_EVENTS = "smooth_flight::test_events_are_those_of_the_paper"
+SPENT = "rays::test_the_budget_is_spent_at_the_returned_time"
 LONG_LEGS = "flight::test_long_legs_have_the_same_events"
 INTEGRALS = "flight::test_the_recorder_integrates_the_path"
 
@@ -1158,5 +1162,176 @@ BUGS = (
         "draws that fit neither into memory nor on the disk are begun",
         (Edit("run/estimate.py", "        return self.rows <= max", "        return True or self.rows <= max"),),
         ("tests/run/test_estimate.py::test_draws_are_refused_where_neither_memory_nor_disk_holds_them",),
+    ),
+    Bug(
+        "R1",
+        "the climb begins at the start of the ray, not at the minimum",
+        (
+            Edit(
+                RAYS,
+                "tl, ul = _turning_point(ray, y, v, view, tl, ul, sl, tr, ur, sr, 1.0,",
+                "tl, _ = _turning_point(ray, y, v, view, tl, ul, sl, tr, ur, sr, 1.0,",
+            ),
+        ),
+        (engine(SPENT, "parabola"), engine(SPENT, "wells")),
+    ),
+    Bug(
+        "R2",
+        "the end of a step is taken for the maximum before it",
+        (
+            Edit(
+                RAYS,
+                "tr, ur = _turning_point(ray, y, v, view, tl, ul, sl, tr, ur, sr, -1.0,",
+                "tr, _ = _turning_point(ray, y, v, view, tl, ul, sl, tr, ur, sr, -1.0,",
+            ),
+        ),
+        (engine(SPENT, "waves"),),
+    ),
+    Bug(
+        "R3",
+        "the descending part of a ray is paid for",
+        (
+            Edit(
+                RAYS,
+                "        return tr, ur, sr, budget, False, iterated\n    if sl < 0.0 < sr:",
+                "        return tr, ur, sr, max(budget - abs(ul - ur), 0.0), False, iterated\n    if sl < 0.0 < sr:",
+            ),
+        ),
+        (engine(SPENT, "wells"),),
+    ),
+    Bug(
+        "R4",
+        "the budget is not renewed after a bounce",
+        (Edit(RAYS, "    if bounces:\n        ray.leg[BUDGET] = exponential(rng)\n", ""),),
+        (engine("density_law::test_rates", "double-well"), engine(SMOOTH_EVENTS, "double-well")),
+    ),
+    Bug(
+        "R5",
+        "thinned events are accepted with the share that the bound has of the rate",
+        (Edit(RAYS, "uniform(rng) * bound < s", "uniform(rng) * s < bound"),),
+        (engine("rays::test_thinned_times_have_the_law_of_the_budget"),),
+    ),
+    Bug(
+        "R6",
+        "a thinned event that is refused ends the window",
+        (Edit(RAYS, "        t += wait\n", "        t = t + window if t + window < end else end\n"),),
+        (engine("rays::test_thinned_times_have_the_law_of_the_budget"),),
+    ),
+    Bug(
+        "R7",
+        "a jump has the wrong sign",
+        (Edit(SMOOTH, "beyond - ray.leg[U], wall)", "ray.leg[U] - beyond, wall)"),),
+        (engine("density_law::test_final_state", "staircase"), engine(SMOOTH_EVENTS, "oblique")),
+    ),
+    Bug(
+        "R8",
+        "reflections do not divide by the length of the normal",
+        (Edit(SMOOTH, "factor = 2.0 * along / square if square > 0.0 else 0.0", "factor = 2.0 * along"),),
+        (engine(SMOOTH_EVENTS, "oblique"),),
+    ),
+    Bug(
+        "R9",
+        "reflections are those of another metric",
+        (
+            Edit(SMOOTH, "square += scale[i] * n[i] * (scale[i] * n[i])", "square += n[i] * n[i]"),
+            Edit(SMOOTH, "v[i] -= factor * scale[i] * (scale[i] * n[i])", "v[i] -= factor * n[i]"),
+        ),
+        (engine(SMOOTH_EVENTS, "oblique"),),
+    ),
+    Bug(
+        "R10",
+        "the purse is not renewed after a refused wall",
+        (
+            Edit(SMOOTH, "        passed, flight.toll.purse[0] = pay(", "        passed, purse = pay("),
+            Edit(
+                SMOOTH,
+                "    if passed:\n        for i in range(d):\n",
+                "    if passed:\n        flight.toll.purse[0] = purse\n        for i in range(d):\n",
+            ),
+            Edit(
+                SMOOTH,
+                "    passed = False\n    if not failed(view):",
+                "    passed, purse = False, 0.0\n    if not failed(view):",
+            ),
+        ),
+        (engine("density_law::test_crossings_balance_jumps"), engine(SMOOTH_EVENTS, "oblique")),
+    ),
+    Bug(
+        "R11",
+        "beyond a wall U is still that of the other side",
+        (Edit(SMOOTH, "        ray.leg[U] = beyond\n", ""),),
+        (engine("smooth_flight::test_draws_are_states_and_their_log_prob"), engine(SMOOTH_EVENTS, "oblique")),
+    ),
+    Bug(
+        "R12",
+        "refreshments leave out the scale",
+        (Edit(SMOOTH, "        flight.v[i] *= flight.scale[i]\n", "        flight.v[i] *= 1.0\n"),),
+        (engine(SMOOTH_EVENTS, "oblique"),),
+    ),
+    Bug(
+        "R13",
+        "density is asked on a wall, not beside it",
+        (Edit(SMOOTH, "_MARGIN = 2.0**-44\n", "_MARGIN = 0.0\n"),),
+        (engine(SMOOTH_EVENTS, "staircase"),),
+    ),
+    Bug(
+        "R14",
+        "a refreshment keeps what is left of the budget",
+        (
+            Edit(
+                SMOOTH,
+                "refresh[REFRESH_RATE]\n            ray.leg[BUDGET] = exponential(flight.rng)\n",
+                "refresh[REFRESH_RATE]\n            ray.leg[BUDGET] += exponential(flight.rng)\n",
+            ),
+        ),
+        (engine("density_law::test_rates", "quartic"), engine(SMOOTH_EVENTS, "mixture")),
+    ),
+    Bug(
+        "R15",
+        "a crossing is booked to the cell that it leads to",
+        (
+            Edit(
+                SMOOTH,
+                "record_crossing(recorder, wall, row, y[wall], 1.0, 0.0)",
+                "record_crossing(recorder, wall, flight.row[wall], y[wall], 1.0, 0.0)",
+            ),
+        ),
+        (engine("smooth_flight::test_events_are_those_of_the_quadratic_engine", "everything-0.3"),),
+    ),
+    Bug(
+        "R16",
+        "evaluations of the gradient are not counted",
+        (Edit("piecewise/by_address.py", "    evaluations[OF_GRADIENT] += 1\n", ""),),
+        (engine("smooth_flight::test_evaluations_are_counted"),),
+    ),
+    Bug(
+        "R17",
+        "the scale adapts to what is recorded",
+        (
+            Edit(
+                "workers/paths.py",
+                "worker._adapting[:] = max(worker._adapting[0] - 1, 0)",
+                "worker._adapting[:] = max(worker._adapting[0] - 1, 1)",
+            ),
+        ),
+        (engine("density::test_the_scale_stays_while_results_are_recorded"),),
+    ),
+    Bug(
+        "R18",
+        "a checkpoint in the warm-up forgets what the scale is found from",
+        (Edit("workers/paths.py", '            "moments": self._moments,\n', ""),),
+        (storage("resume::test_resumed_run_has_the_bytes_of_one_that_was_not_interrupted[density]"),),
+    ),
+    Bug(
+        "R19",
+        "a density with other data has the functions of the old ones",
+        (
+            Edit(
+                "piecewise/targets/density.py",
+                "        other._binding = self._binding.given(read_data(data))\n",
+                "        self._binding.given(read_data(data))\n",
+            ),
+        ),
+        (engine("density::test_a_density_within_a_gibbs_scheme"),),
     ),
 )

@@ -45,7 +45,7 @@ def _covered(name: str, sampler: str, replications: int) -> dict[str, np.ndarray
 @pytest.mark.parametrize(
     ("name", "sampler"),
     [("gaussian", "bps"), ("truncated gaussian", "bps"), ("truncated gaussian", "hmc"), ("lasso", "bps"),
-     ("mixed-binary-gaussian-truncated", "bps")],
+     ("mixed-binary-gaussian-truncated", "bps"), ("density-well", "bps")],
 )  # fmt: skip
 def test_intervals_cover(name, sampler):
     """Catches error bars that are off by 7 %: coverage between 92 and 97 % over 1000 runs of each target."""

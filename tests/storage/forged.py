@@ -79,6 +79,26 @@ def custom():
     return bouncy.Custom(3, log_prob=_log_prob, data=np.array([0.3, -0.2]))
 
 
+def _well(y, data):
+    return -(((y[0] / data) ** 2 - 1.0) ** 2) - 0.5 * (y[1] - y[0]) ** 2 + (0.5 if y[0] + y[1] > 0.3 else 0.0)
+
+
+def _well_gradient(y, out, data):
+    out[0] = -4.0 * y[0] / data**2 * ((y[0] / data) ** 2 - 1.0) + y[1] - y[0]
+    out[1] = y[0] - y[1]
+
+
+def _well_bound(y, v, horizon, data):
+    """Bound all terms by themselves; it need not be tight."""
+    a, b = abs(y[0]) + abs(v[0]) * horizon, abs(y[1]) + abs(v[1]) * horizon
+    return abs(v[0]) * 4.0 * a / data**2 * ((a / data) ** 2 + 1.0) + (abs(v[0]) + abs(v[1])) * (a + b)
+
+
+def density(**options):
+    edges, walls = {1: [0.0, 0.7]}, [([1.0, 1.0], 0.3)]
+    return bouncy.Density(2, _well, _well_gradient, edges=edges, walls=walls, data=2.0, **options)
+
+
 # Target, sampler and options of runs of every kind of worker, clock, and record.
 KINDS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "draws": (lambda: bouncy.MRF.random(6, seed=3), "bps-gaussian", {}),
@@ -94,6 +114,8 @@ KINDS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "continuous": (slab, "bps", {}),
     "truncated": (lambda: bouncy.TruncatedGaussian([0.0, 0.5], cov=[[1, 0.3], [0.3, 1]], lower=0.0), "hmc", {}),
     "continuous means": (lambda: bouncy.Gaussian([0, 1], cov=np.eye(2)), "bps", {"keep": "means", "pairs": "none"}),
+    "density": (density, "bps", {}),
+    "thinned density": (lambda: density(bound=_well_bound), "bps", {"keep": "means"}),
     "within": (scaled, "bps", {}),
     "spins within": (magnet, "gibbs", {"keep": "means"}),
 }

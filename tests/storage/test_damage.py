@@ -362,7 +362,7 @@ def _loaded(path, target):
     return results
 
 
-FEW = ("draws", "means", "path", "factors", "continuous", "within")
+FEW = ("draws", "means", "path", "factors", "continuous", "density", "within")
 
 
 @pytest.mark.parametrize(

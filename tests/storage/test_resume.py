@@ -48,6 +48,21 @@ def spins_within():
     return bouncy.Within(lambda h: bouncy.MRF(np.zeros((3, 3)), -h * np.ones(3)), {"h": field}, {"h": 0.0})
 
 
+def _hill(y, data):
+    return -0.5 * (y[0] / data[0]) ** 2 - np.abs(y[1] / data[1]) ** 1.5 - (0.7 if y[0] + y[1] > 0.1 else 0.0)
+
+
+def _hill_gradient(y, out, data):
+    out[0] = -y[0] / data[0] ** 2
+    out[1] = -1.5 * np.sqrt(np.abs(y[1] / data[1])) * np.sign(y[1]) / data[1]
+
+
+def density():
+    """Return a density whose lengths are far from those that it starts with, so that the warm-up has to find them."""
+    options = {"walls": [([1.0, 1.0], 0.1)], "edges": {1: [0.0]}, "scale": [1.0, 1.0]}
+    return bouncy.Density(2, _hill, _hill_gradient, data=np.array([0.05, 20.0]), **options)
+
+
 CASES = {name: (lambda: MODEL, name, {}) for name in sorted(bouncy.samplers.names())}
 CASES |= {
     "thinned": (lambda: MODEL, "bps-gaussian", {"thin": 3}),
@@ -61,6 +76,7 @@ CASES |= {
     "continuous": (lambda: GAUSSIAN, "bps", {"thin": 2}),
     "continuous hmc": (lambda: GAUSSIAN, "hmc", {}),
     "continuous means": (lambda: GAUSSIAN, "bps", {"keep": "means"}),
+    "density": (density, "bps", {}),
     "within": (within, "bps", {}),
     "within hmc": (within, "hmc", {"thin": 2}),
     "spins within": (spins_within, "gibbs", {"keep": "means"}),

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 import bouncy
+from bouncy.piecewise.targets import examples
 from bouncy.recorders.batches import Batch
 from bouncy.samplers import as_sampler, names
 from bouncy.workers.contract import Keep, Plan, Slice, Worker, joined
 
 SPINS = bouncy.MRF.ising((2, 3), coupling=0.3, field=0.1)
 BOX = bouncy.TruncatedGaussian([0.5, -1.0], cov=[[1.0, 0.6], [0.6, 2.0]], lower=[-0.5, -np.inf], upper=[2.0, 1.0])
+WELL = examples()["density-well"]()
 SLAB = bouncy.SpikeSlab(np.array([[1.0, 0.2], [0.3, -1.0], [0.5, 0.5]]), [0.5, -0.2, 0.4], inclusion=0.5,
                         slab_scale=1.0, noise_scale=1.0)  # fmt: skip
 
@@ -41,6 +43,7 @@ CASES = {
     "path-bps": (BOX, "bps", "all"),
     "path-hmc": (BOX, "hmc", "all"),
     "path-slab": (SLAB, "bps", "none"),
+    "path-density": (WELL, "bps", "all"),
     "block-bps": (SCALED, "bps", "all"),
     "block-hmc": (SCALED, "hmc", "none"),
     "block-spins": (FIELD, "gibbs", "all"),
@@ -56,10 +59,11 @@ def new_worker(case: str, *, slots: int = 4, per_draw: int = 1, seed: int = 4) -
 
 
 def recording(case: str, **options: Any) -> Any:
-    """Return a worker that has made some sweeps and begins to record."""
+    """Return a worker that has made some sweeps, in two stages as in a warm-up, and begins to record."""
     worker = new_worker(case, **options)
-    worker.advance(7)
-    type(worker).record_anew([worker])
+    for sweeps in (4, 3):
+        worker.advance(sweeps)
+        type(worker).record_anew([worker])
     return worker
 
 

@@ -74,7 +74,7 @@ def test_batches_add_up_to_one_single_batch(case, slots, monkeypatch):
     """Catches a part of the path that falls between two batches, or into both of them."""
     many = recording(case, slots=slots)
     closed = many.advance(SWEEPS).batches[0]
-    single = only_one_batch(recording(case), monkeypatch)
+    single = only_one_batch(recording(case, slots=slots), monkeypatch)
     compare(total([*closed, *many.open_sums()]), single.open_sums()[0], close)
     batches = Batches(slots)
     for batch in closed:

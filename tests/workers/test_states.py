@@ -122,6 +122,7 @@ def may_be_infinite(worker, name):
     return {
         "motion.upper": (range(size), []),
         "motion.lower": ([], range(size)),
+        "motion.refresh": ([0], []),
         "recorder.extremes": (upper, lower),  # lowest and highest values, before there are any
         "view.inside.values": ([], [1]),  # log p of an impossible state
     }.get(part, ([], []))
