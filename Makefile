@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 PYMC := .venv-pymc
+PEERS := .venv-peers
 
 # Tests start a hundred interpreters, which would each compile all sources.
 unexport PYTHONDONTWRITEBYTECODE
@@ -29,12 +30,12 @@ test-long: $(READY) ## Run the long statistical tests
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
 
 test-pymc: $(PYMC)/.ready ## Test the PyMC step method, in an environment of its own (PyMC holds numba back)
-	$(PYMC)/bin/python -m pytest -n $(JOBS) tests/test_pymc.py
+	$(PYMC)/bin/python -m pytest -n $(JOBS) tests/test_pymc.py tests/test_pymc_density.py
 
 mutants: $(READY) ## Plant known bugs one by one and check that a test turns red for each
 	$(BIN)/python tests/mutants/run.py
 
-bench: $(READY) ## Print and save the table of speed ratios
+bench: $(READY) $(PEERS)/.ready ## Print and save the table of speed ratios
 	$(BIN)/python benchmarks/run.py
 
 format: $(READY) ## Format the sources and fix what the linter can fix
@@ -42,7 +43,7 @@ format: $(READY) ## Format the sources and fix what the linter can fix
 	$(BIN)/ruff format
 
 clean: ## Remove the virtual environment and everything that is made again
-	rm -rf $(VENV) $(PYMC) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PYMC) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so that an interrupted installation is done again. `--group` needs pip 25.1.
@@ -54,15 +55,18 @@ $(READY): pyproject.toml
 		echo "$(PYTHON) cannot create virtual environments: the modules venv and ensurepip are missing." >&2; \
 		echo "Install them first; on Debian and Ubuntu: apt install python3-venv (or python3.X-venv for another $(PYTHON))." >&2; \
 		exit 1; }
-	$(call install,$(VENV),plots,dev)
+	$(call install,$(VENV),--editable ".[plots]",dev)
 
 $(PYMC)/.ready: $(READY)
-	$(call install,$(PYMC),pymc,pymc)
+	$(call install,$(PYMC),--editable ".[pymc]",pymc)
 
-# Make an environment (1) with an extra (2) of the package and a group (3) of tools.
+$(PEERS)/.ready: $(READY)
+	$(call install,$(PEERS),,peers)
+
+# Make an environment (1) with the package and an extra (2), or without it, and a group (3) of tools.
 define install
 	$(PYTHON) -m venv --clear $(1)
 	$(1)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(1)/bin/python -m pip install --quiet --editable ".[$(2)]" --group $(3)
+	$(1)/bin/python -m pip install --quiet $(2) --group $(3)
 	@touch $@
 endef

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import chains
+import density
 import efficiency
 import flights
 import growth
@@ -38,6 +39,7 @@ QUESTIONS = {
     "refreshment-paths": refreshment_paths,
     "long-runs": long_runs,
     "chains": chains,
+    "density": density,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 

@@ -1,0 +1,224 @@
+"""Accuracy for evaluations and CPU time on densities of a user, against samplers of other packages."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from continuous import Array, Batches, Moments, check_exact
+from densities import Density, gaussian, logistic, student, wells
+from jumps import simplex, step, threshold
+from numba import njit
+from random_walk import RandomWalk
+from report import Figure, Task
+from timing import cpu_seconds, median
+
+import bouncy
+
+TITLE = "Effective samples of bouncy.Density, per evaluation and per CPU second / those of other samplers"
+NOTE = (
+    "Of the coordinate that a sampler estimates worst: effective samples are its variance over the squared error of "
+    "chains around the exact value. An evaluation is one of log p or of its gradient. Warm-up, adaptation and "
+    "compilation are not counted. Errors are those of the mean of 16 chains, in standard deviations. Median over "
+    "rounds."
+)
+HEADER = "density | against | estimate | per"
+
+_CHAINS = 16
+_HERE = Path(__file__).resolve().parent
+_PEERS = _HERE.parent / ".venv-peers" / "bin" / "python"
+
+
+class Problem(NamedTuple):
+    """A density, the length of our chains in draws, and by label what the rivals are told."""
+
+    density: Callable[[], Density]
+    draws: int
+    rivals: dict[str, dict[str, Any]]
+
+    @property
+    def jumps(self) -> bool:
+        return _WALK in self.rivals
+
+
+_NUTS, _EAGER, _BPS, _WALK = "NUTS", "NUTS, acceptance 0.4", "BPS of pdmp-jax", "random walk"
+
+
+def _smooth(density: Callable[[], Density], draws: int, nuts: int, events: int, tmax: float, rate: float) -> Problem:
+    bps = {"sampler": "bps", "draws": events, "grid_size": 3, "tmax": tmax, "refresh_rate": rate}
+    return Problem(density, draws, {_NUTS: {"sampler": "nuts", "draws": nuts, "acceptance": 0.8}, _BPS: bps})
+
+
+def _with_jumps(density: Callable[[], Density], draws: int, nuts: int, eager: int, steps: int) -> Problem:
+    rivals = {
+        _NUTS: {"sampler": "nuts", "draws": nuts, "acceptance": 0.8},
+        _EAGER: {"sampler": "nuts", "draws": eager, "acceptance": 0.4},
+        _WALK: {"sampler": "random walk", "draws": steps},
+    }
+    return Problem(density, draws, rivals)
+
+
+# The grid and horizon of pdmp-jax are those with the fewest evaluations in pilot runs. It refreshes as often as bouncy
+# does by default, 0.1 sqrt(d) times in the time of a standard deviation: less serves means, more serves variances. NUTS
+# adapts to an acceptance of 0.8 by default, which no step size can give where jumps refuse more than that.
+PROBLEMS = (
+    _smooth(gaussian, 500, nuts=500, events=2500, tmax=0.3, rate=0.45),
+    _smooth(logistic, 200, nuts=300, events=1000, tmax=0.1, rate=3.2),
+    _smooth(student, 1000, nuts=1000, events=3000, tmax=0.9, rate=0.25),
+    _smooth(wells, 2000, nuts=1000, events=3000, tmax=0.6, rate=0.1),
+    _with_jumps(threshold, 2000, nuts=200, eager=1000, steps=50_000),
+    _with_jumps(step, 500, nuts=200, eager=1000, steps=50_000),
+    _with_jumps(simplex, 1000, nuts=1000, eager=1000, steps=50_000),
+    _with_jumps(partial(simplex, 50), 500, nuts=500, eager=1000, steps=500_000),
+)
+
+
+class Result(NamedTuple):
+    """Averages of y and y^2 over chains, (chains, 2, d), their evaluations of log p and its gradient, CPU seconds."""
+
+    averages: Array
+    evaluations: int
+    seconds: float
+
+    def errors(self, exact: Moments) -> dict[str, Array]:
+        """Return the errors of chains, (chains, d), of the mean in sd and of the variance around the exact mean."""
+        mean, square = self.averages.swapaxes(0, 1)
+        around = square - 2.0 * exact.mean * mean + exact.mean**2
+        return {"mean": (mean - exact.mean) / np.sqrt(exact.variance), "variance": around / exact.variance - 1.0}
+
+
+Sampler = Callable[[int], Result]
+
+
+def tasks(quick: bool) -> list[Task]:
+    if not _PEERS.exists():
+        print("density is left out: `make .venv-peers/.ready` installs the samplers to compare with", file=sys.stderr)
+        return []
+    return [Task(problem.density().label, partial(_measure, problem, quick)) for problem in PROBLEMS]
+
+
+def _measure(problem: Problem, quick: bool) -> list[Figure]:
+    rounds, share = (3, 4) if quick else (10, 1)
+    density = problem.density()
+    exact = density.moments()
+    with _peers(density) as ask:
+        samplers = {"bouncy": _ours(density, problem.draws // share)}
+        for name, settings in problem.rivals.items():
+            told = settings | {"draws": settings["draws"] // share}
+            samplers[name] = _random_walks(density, told["draws"]) if name == _WALK else _peer(ask, told)
+        found = _interleaved(samplers, rounds)
+    for name, results in found.items():
+        if not (problem.jumps and name in (_NUTS, _EAGER)):  # which may not get anywhere
+            _check(results, exact, f"{density.label}, {name}")
+    figures = [figure for name in problem.rivals for figure in _ratios(density, name, found, exact)]
+    return figures + [_error(density, name, found[name], exact) for name in (_NUTS, _EAGER) if problem.jumps]
+
+
+def _interleaved(samplers: dict[str, Sampler], rounds: int) -> dict[str, list[Result]]:
+    """Run the samplers in turn, after one round that compiles; every round starts with another one."""
+    names = list(samplers)
+    found: dict[str, list[Result]] = {name: [] for name in names}
+    for k in range(rounds + 1):
+        for name in names[k % len(names) :] + names[: k % len(names)]:
+            found[name].append(samplers[name](k))
+    return {name: results[1:] for name, results in found.items()}
+
+
+# The samplers
+
+
+def _ours(density: Density, draws: int) -> Sampler:
+    functions = {"log_prob": density.log_prob, "gradient": density.gradient, "data": density.data}
+    target = bouncy.Density(density.d, initial=density.start, **functions, **density.options)
+    options = {"chains": 1, "draws": draws, "keep": "means", "pairs": "none", "threads": 1, "progress": False}
+
+    def run(seed: int) -> Result:
+        runs = [bouncy.sample(target, seed=_CHAINS * seed + chain, **options) for chain in range(_CHAINS)]
+        averages = np.array([[one.mean, one.variance + one.mean**2] for one in runs])
+        evaluations = sum(sum(one.diagnostics["evaluations"].values()) for one in runs)
+        return Result(averages, evaluations, sum(one.sampling_seconds for one in runs))
+
+    return run
+
+
+def _random_walks(density: Density, draws: int) -> Sampler:
+    log_prob = njit(error_model="numpy")(density.log_prob)
+    chains = [RandomWalk(density, log_prob, seed) for seed in range(_CHAINS)]
+
+    def run(_: int) -> Result:
+        averages: list[Array] = []
+        seconds = cpu_seconds(lambda: averages.extend(chain.average(draws) for chain in chains))
+        return Result(np.array(averages), _CHAINS * draws, seconds)
+
+    return run
+
+
+def _peer(ask: Callable[..., dict[str, Any]], told: dict[str, Any]) -> Sampler:
+    def run(_: int) -> Result:
+        answer = ask(chains=_CHAINS, **told)
+        return Result(np.array(answer["averages"]), answer["evaluations"], answer["seconds"])
+
+    return run
+
+
+@contextmanager
+def _peers(density: Density) -> Iterator[Callable[..., dict[str, Any]]]:
+    """Start the process of the peers and yield a function that sends a request and returns the answer."""
+    data = [np.asarray(value).tolist() for value in density.data]
+    known = {"density": density.name, "data": data, "start": density.start.tolist()}
+    command = [str(_PEERS), str(_HERE / "peers.py")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        def ask(**request: Any) -> dict[str, Any]:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            print(json.dumps(known | request), file=process.stdin, flush=True)
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError(f"benchmarks/peers.py ended with {process.wait()}; its error is printed above")
+            answer: dict[str, Any] = json.loads(line)
+            return answer
+
+        yield ask
+
+
+# The figures
+
+
+def _ratios(density: Density, name: str, found: dict[str, list[Result]], exact: Moments) -> list[Figure]:
+    figures = []
+    for estimate in ("mean", "variance"):
+        for label, spent in (("evaluation", "evaluations"), ("CPU second", "seconds")):
+            own, rival = (_costs(found[one], estimate, spent, exact) for one in ("bouncy", name))
+            what = f"{density.label} | {name} | {estimate} | {label}"
+            details = {"density": density.label, "against": name, "estimate": estimate, "per": label}
+            if estimate == "mean":
+                details |= {"effective_samples": 1.0 / np.mean(own), "of_the_other": 1.0 / np.mean(rival)}
+            figures.append(Figure(what, median(rival / own), sense="at least", details=details))
+    return figures
+
+
+def _costs(results: Sequence[Result], estimate: str, spent: str, exact: Moments) -> Array:
+    """Return squared error x what was spent in each round, (rounds,), at the coordinate that is worst over all."""
+    squares = np.array([np.square(one.errors(exact)[estimate]).mean(axis=0) for one in results]) / _CHAINS
+    return squares[:, np.argmax(squares.sum(axis=0))] * [getattr(one, spent) for one in results]
+
+
+def _error(density: Density, name: str, results: Sequence[Result], exact: Moments) -> Figure:
+    """Return the error of a sampler at the coordinate whose mean over all rounds has the largest."""
+    errors = np.array([one.errors(exact)["mean"].mean(axis=0) for one in results])
+    worst = int(np.argmax(np.abs(errors.mean(axis=0))))
+    return Figure(f"{density.label} | {name} | (its error) | ", median(errors[:, worst]), unit="sd")
+
+
+def _check(results: Sequence[Result], exact: Moments, label: str) -> None:
+    """Raise if means are further from the exact ones than their spread explains."""
+    batches = [Batches({"mean": one.averages[:, 0]}, one.seconds) for one in results]
+    check_exact(batches, "mean", exact.mean, label)
