@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from continuous import Array, Batches, Moments, check_exact
 from densities import Density, gaussian, logistic, student, wells
+from density_samplers import PEERS, Result, Sampler, ours, peer, peers, random_walks
 from jumps import simplex, step, threshold
-from numba import njit
-from random_walk import RandomWalk
 from report import Figure, Task
-from timing import cpu_seconds, median
-
-import bouncy
+from timing import median
 
 TITLE = "Effective samples of bouncy.Density, per evaluation and per CPU second / those of other samplers"
 NOTE = (
@@ -32,8 +25,6 @@ NOTE = (
 HEADER = "density | against | estimate | per"
 
 _CHAINS = 16
-_HERE = Path(__file__).resolve().parent
-_PEERS = _HERE.parent / ".venv-peers" / "bin" / "python"
 
 
 class Problem(NamedTuple):
@@ -60,7 +51,7 @@ def _with_jumps(density: Callable[[], Density], draws: int, nuts: int, eager: in
     rivals = {
         _NUTS: {"sampler": "nuts", "draws": nuts, "acceptance": 0.8},
         _EAGER: {"sampler": "nuts", "draws": eager, "acceptance": 0.4},
-        _WALK: {"sampler": "random walk", "draws": steps},
+        _WALK: {"draws": steps},
     }
     return Problem(density, draws, rivals)
 
@@ -80,25 +71,8 @@ PROBLEMS = (
 )
 
 
-class Result(NamedTuple):
-    """Averages of y and y^2 over chains, (chains, 2, d), their evaluations of log p and its gradient, CPU seconds."""
-
-    averages: Array
-    evaluations: int
-    seconds: float
-
-    def errors(self, exact: Moments) -> dict[str, Array]:
-        """Return the errors of chains, (chains, d), of the mean in sd and of the variance around the exact mean."""
-        mean, square = self.averages.swapaxes(0, 1)
-        around = square - 2.0 * exact.mean * mean + exact.mean**2
-        return {"mean": (mean - exact.mean) / np.sqrt(exact.variance), "variance": around / exact.variance - 1.0}
-
-
-Sampler = Callable[[int], Result]
-
-
 def tasks(quick: bool) -> list[Task]:
-    if not _PEERS.exists():
+    if not PEERS.exists():
         print("density is left out: `make .venv-peers/.ready` installs the samplers to compare with", file=sys.stderr)
         return []
     return [Task(problem.density().label, partial(_measure, problem, quick)) for problem in PROBLEMS]
@@ -108,11 +82,11 @@ def _measure(problem: Problem, quick: bool) -> list[Figure]:
     rounds, share = (3, 4) if quick else (10, 1)
     density = problem.density()
     exact = density.moments()
-    with _peers(density) as ask:
-        samplers = {"bouncy": _ours(density, problem.draws // share)}
+    with peers(density) as ask:
+        samplers = {"bouncy": ours(density, _CHAINS, problem.draws // share)}
         for name, settings in problem.rivals.items():
-            told = settings | {"draws": settings["draws"] // share}
-            samplers[name] = _random_walks(density, told["draws"]) if name == _WALK else _peer(ask, told)
+            told = settings | {"chains": _CHAINS, "draws": settings["draws"] // share}
+            samplers[name] = random_walks(density, **told) if name == _WALK else peer(ask, **told)
         found = _interleaved(samplers, rounds)
     for name, results in found.items():
         if not (problem.jumps and name in (_NUTS, _EAGER)):  # which may not get anywhere
@@ -129,67 +103,6 @@ def _interleaved(samplers: dict[str, Sampler], rounds: int) -> dict[str, list[Re
         for name in names[k % len(names) :] + names[: k % len(names)]:
             found[name].append(samplers[name](k))
     return {name: results[1:] for name, results in found.items()}
-
-
-# The samplers
-
-
-def _ours(density: Density, draws: int) -> Sampler:
-    functions = {"log_prob": density.log_prob, "gradient": density.gradient, "data": density.data}
-    target = bouncy.Density(density.d, initial=density.start, **functions, **density.options)
-    options = {"chains": 1, "draws": draws, "keep": "means", "pairs": "none", "threads": 1, "progress": False}
-
-    def run(seed: int) -> Result:
-        runs = [bouncy.sample(target, seed=_CHAINS * seed + chain, **options) for chain in range(_CHAINS)]
-        averages = np.array([[one.mean, one.variance + one.mean**2] for one in runs])
-        evaluations = sum(sum(one.diagnostics["evaluations"].values()) for one in runs)
-        return Result(averages, evaluations, sum(one.sampling_seconds for one in runs))
-
-    return run
-
-
-def _random_walks(density: Density, draws: int) -> Sampler:
-    log_prob = njit(error_model="numpy")(density.log_prob)
-    chains = [RandomWalk(density, log_prob, seed) for seed in range(_CHAINS)]
-
-    def run(_: int) -> Result:
-        averages: list[Array] = []
-        seconds = cpu_seconds(lambda: averages.extend(chain.average(draws) for chain in chains))
-        return Result(np.array(averages), _CHAINS * draws, seconds)
-
-    return run
-
-
-def _peer(ask: Callable[..., dict[str, Any]], told: dict[str, Any]) -> Sampler:
-    def run(_: int) -> Result:
-        answer = ask(chains=_CHAINS, **told)
-        return Result(np.array(answer["averages"]), answer["evaluations"], answer["seconds"])
-
-    return run
-
-
-@contextmanager
-def _peers(density: Density) -> Iterator[Callable[..., dict[str, Any]]]:
-    """Start the process of the peers and yield a function that sends a request and returns the answer."""
-    data = [np.asarray(value).tolist() for value in density.data]
-    known = {"density": density.name, "data": data, "start": density.start.tolist()}
-    command = [str(_PEERS), str(_HERE / "peers.py")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-
-        def ask(**request: Any) -> dict[str, Any]:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            print(json.dumps(known | request), file=process.stdin, flush=True)
-            line = process.stdout.readline()
-            if not line:
-                raise RuntimeError(f"benchmarks/peers.py ended with {process.wait()}; its error is printed above")
-            answer: dict[str, Any] = json.loads(line)
-            return answer
-
-        yield ask
-
-
-# The figures
 
 
 def _ratios(density: Density, name: str, found: dict[str, list[Result]], exact: Moments) -> list[Figure]:

@@ -160,7 +160,7 @@ INPUTS = {
     "density": (
         [R, P[0], R, R + 1.0],
         lambda data, normal, initial, scale: bouncy.Density(
-            3, own_log_prob, own_gradient, walls=[(normal, 0.1)], data=data, initial=initial, scale=scale
+            3, own_log_prob, own_gradient, walls=[(normal, 0.1)], data=data, initial=initial, scale=scale, compile=False
         ),
     ),
     "spike-slab": (

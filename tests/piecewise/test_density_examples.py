@@ -44,6 +44,7 @@ def test_change_point_is_that_of_enumeration(tmp_path, capsys):
     check_picture(tmp_path / "new" / "picture.png")
 
 
+@pytest.mark.slow
 def test_unmixing_stays_in_its_polytope(tmp_path, capsys):
     """Catches a face that is crossed, and shares that are not those of rejection, by 0.03."""
     example = load("unmixing")

@@ -37,12 +37,17 @@ class Case:
     size: float
 
 
+# Smooth laws that are similar to another one are left to the long tests.
+ALIKE = ("logistic", "mixture", "student-1")
+
+
 @pytest.fixture(
     scope="module",
     params=[
         pytest.param((name, n), id=f"{name}{suffix}", marks=marks)
         for n, suffix, marks in ((QUICK, "", ()), (LONG, "-long", pytest.mark.slow))
         for name in LAWS
+        if n == LONG or name not in ALIKE
     ],
 )
 def case(request: pytest.FixtureRequest) -> Case:

@@ -25,7 +25,7 @@ from bouncy.piecewise.by_address import (
     ROLES,
     ROUGH,
 )
-from bouncy.targets.contract import TargetError, raise_failure, shown
+from bouncy.targets.contract import TargetError, shown
 
 Array = NDArray[np.float64]
 
@@ -74,11 +74,6 @@ class DensityBinding(Binding):
     def explainer(self, errors: dict[str, BaseException]) -> Callable[[int, Array], TargetError]:
         """Return a function that returns the error for what failed at a place."""
         return partial(self._explain, errors=errors)
-
-    @staticmethod
-    def raise_failure(view: Any) -> None:
-        """Raise the error of a view that failed."""
-        raise_failure(view)
 
     def _explain(self, code: int, y: Array, errors: dict[str, BaseException]) -> TargetError:
         if code in _PROBLEMS:

@@ -21,6 +21,7 @@ from bouncy.piecewise.contract import PathTarget
 from bouncy.piecewise.potential import Cells
 from bouncy.piecewise.smooth_flight import SmoothFlight, new_smooth_flight
 from bouncy.piecewise.targets._functions import DensityBinding
+from bouncy.targets.contract import raise_failure
 from bouncy.tolls.budget import Budget
 
 Array = NDArray[np.float64]
@@ -292,7 +293,7 @@ class Density(PathTarget):
         out = np.empty(len(rows))
         view = self.view()
         log_probs(view, rows, out, np.zeros(3, np.int64))
-        self._binding.raise_failure(view)
+        raise_failure(view)
         return out.reshape(values.shape[:-1])[()]
 
     def gradient(self, x: ArrayLike) -> NDArray[np.float64]:
@@ -304,7 +305,7 @@ class Density(PathTarget):
         out = np.full(rows.shape, np.nan)
         view = self.view()
         gradients(view, rows, out, np.zeros(3, np.int64))
-        self._binding.raise_failure(view)
+        raise_failure(view)
         return out.reshape(values.shape)
 
     # Where chains start
