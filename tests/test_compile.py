@@ -210,6 +210,7 @@ def test_edit_while_a_process_runs_is_not_credited_to_old_code(tree: Tree) -> No
     assert later["hits"] == 0
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_do_not_mix_their_entries(tree: Tree) -> None:
     """Catches two signatures under one file name: numba numbers its files, and the last writer wins."""
     pairs = ("((Scale, 1.0),)", "((Shift, 1.5),)")
@@ -220,6 +221,7 @@ def test_two_processes_at_once_do_not_mix_their_entries(tree: Tree) -> None:
     assert both["misses"] == 0
 
 
+@pytest.mark.slow
 def test_unwritable_runs_uncached_with_one_warning(tree: Tree) -> None:
     """Catches a crash, silence or a flood of warnings on a read-only installation."""
     tree.block()

@@ -114,6 +114,7 @@ def test_precise_runs_are_precise_closely(name, chains):
         assert np.median(draws) < 2.0 * needed
 
 
+@pytest.mark.slow
 def test_intervals_of_functions_cover():
     """Catches error bars of `expect` that are wrong by a third: 150 runs, two functions of states.
 

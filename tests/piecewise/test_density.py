@@ -247,6 +247,7 @@ def test_without_a_gradient_there_is_a_warning():
     assert run.diagnostics["evaluations"]["gradient"] == 0
 
 
+@pytest.mark.slow
 def test_control_c_in_a_slow_function():
     """Catches an interrupt that takes effect only after all the slow calls of a sweep."""
     calls = []

@@ -311,6 +311,7 @@ def test_tracked_batches_hold_everything():
 # Memory
 
 
+@pytest.mark.slow
 def test_means_need_constant_memory(target):
     """Catches something that grows with the number of draws: ten times as many take no more memory."""
 

@@ -138,6 +138,7 @@ def test_an_edited_function_is_not_served_stale(tmp_path, monkeypatch):
         assert bouncy.exact(bouncy.Custom(1, my_model.cost)).mean[0] == pytest.approx(np.tanh(2 * field))
 
 
+@pytest.mark.slow
 def test_functions_of_a_script_work(tmp_path):
     """Would catch functions of `__main__`, with and without a file, that cannot be found again."""
     code = textwrap.dedent(
