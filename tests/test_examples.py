@@ -36,7 +36,11 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize("page", PAGES)
+# A page that compiles eight densities is left to the long tests; its examples have tests of their own.
+LONG = ("docs/density.md",)
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=[pytest.mark.slow] * (page in LONG)) for page in PAGES])
 def test_pages(page, tmp_path, monkeypatch, capsys):
     """Catches a page whose code fails for a newcomer: its Python blocks run one after the other."""
     mpl.use("Agg")

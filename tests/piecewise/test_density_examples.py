@@ -32,6 +32,7 @@ def check_scores(estimate, truth, error) -> None:
     assert (np.abs(estimate - truth) / error).max() < 8.0
 
 
+@pytest.mark.slow
 def test_change_point_is_that_of_enumeration(tmp_path, capsys):
     """Catches an edge that is not crossed as it should be, by 0.05 in a log rate or half a year."""
     example = load("change_point")

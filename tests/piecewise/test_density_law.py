@@ -37,8 +37,9 @@ class Case:
     size: float
 
 
-# Smooth laws that are similar to another one are left to the long tests.
-ALIKE = ("logistic", "mixture", "student-1")
+# Laws that are similar to another one are left to the long tests. So are other ways to find events, which have tests of
+# their own on single rays.
+ALIKE = ("logistic", "logistic-thinned", "mixture", "mixture-by-differences", "student-1", "student-2", "laplace")
 
 
 @pytest.fixture(
@@ -141,7 +142,9 @@ def test_crossings_balance_jumps() -> None:
 CORNERS = {"student-2": 6.0, "mixture": 3.0, "polytope": 0.2, "oblique": 4.0, "staircase": 3.0, "logistic-thinned": 3.0}
 
 
-@pytest.mark.parametrize("name", CORNERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ALIKE else []) for name in CORNERS]
+)
 def test_law_is_reached_from_the_corners(name: str) -> None:
     """L3: cells that are never entered or left, or a velocity that stays in a plane, tie the law to its start."""
     law = law_of(name)
