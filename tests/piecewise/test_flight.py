@@ -34,7 +34,16 @@ EXAMPLES = {
     for name, build in getattr(module, "EXAMPLES", {}).items()
     if not name.startswith("density")  # which has no such potential
 }
-every_potential = pytest.mark.parametrize("build", [*ZOO.values(), *EXAMPLES.values()], ids=[*ZOO, *EXAMPLES])
+# Potentials of targets, which consist of what the zoo has, and most of the random ones, are left to the long tests.
+LONG = [*EXAMPLES, *(name for name in ZOO if name.startswith("random") and name != "random-3-3")]
+BUILDERS = {**ZOO, **EXAMPLES}
+every_name = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in BUILDERS]
+)
+every_potential = pytest.mark.parametrize(
+    "build",
+    [pytest.param(build, id=name, marks=[pytest.mark.slow] * (name in LONG)) for name, build in BUILDERS.items()],
+)
 
 
 def as_dense(potential: Potential) -> Potential:
@@ -197,10 +206,10 @@ def time_below(level: np.ndarray, length: np.ndarray, first: np.ndarray, last: n
     return length[:, None] * share.clip(0.0, 1.0)
 
 
-@pytest.mark.parametrize("name", [*ZOO, *EXAMPLES])
+@every_name
 def test_the_recorder_integrates_the_path(name):
     """Catches pieces that are dropped, counted twice, weighted wrongly, or put into the wrong cell, bin or pair."""
-    potential = as_dense({**ZOO, **EXAMPLES}[name]())
+    potential = as_dense(BUILDERS[name]())
     d, cells = potential.cells.d, potential.cells
     path, engine, _ = twins(potential, 300, rate=0.3, events=30)
     sweeps = 13  # closes batches, merges them and leaves one open
