@@ -16,9 +16,9 @@ from bouncy import _compile
 from bouncy.cli import main as cli
 from bouncy.cli import warmup
 from bouncy.clocks import every_clock
-from bouncy.piecewise.targets.gaussian import SPECIALISED
+from bouncy.piecewise.targets import specialised
 from bouncy.run.interrupts import Interrupts
-from bouncy.samplers import names
+from bouncy.samplers import names, registry
 from bouncy.samplers.contract import PathSampler
 from bouncy.targets import examples
 
@@ -268,7 +268,8 @@ def test_warmup_compiles_everything(tmp_path):
     assert done.returncode == 0, done.stderr
     (directory,) = tmp_path.iterdir()
     spins = len(names()) * sum(2 + (build().edges() is not None) for build in examples().values())
-    paths = len(names(PathSampler)) * 2 * len(SPECIALISED)
+    builds = [build() for build in specialised().values()]
+    paths = 2 * sum(entry.sampler.accepts(target) for entry in registry(PathSampler) for target in builds)
     assert done.stdout == f"{spins + paths} combinations are ready in {directory}\n"
     # Whatever the number of targets, there are three kinds of views: dense, sparse, and by address.
     tolls, views, pairs = 3, 3, 3

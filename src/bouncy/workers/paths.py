@@ -28,6 +28,8 @@ _LENGTHS = 10.0
 _FEW_SWEEPS = 50
 # Stages of a warm-up, each of which begins a recording of its own.
 _STAGES = 2
+# Relative error of a velocity's length.
+_ROUNDING = 1e-9
 # A length changes by this factor at most at a time.
 _MOST_RESCALED = 100.0
 
@@ -163,6 +165,10 @@ class PathWorker(LoopWorker):
     def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
         super()._check(state)
         check_range("adapting", state["adapting"], 0, _STAGES)
+        if self._finds_scale:
+            # A particle that is too fast for its scale would meet walls without end.
+            speed = np.sqrt(np.sum((state["motion.v"] / state["motion.scale"]) ** 2))
+            check_range("the speed of motion.v in motion.scale", speed, 1.0 - _ROUNDING, 1.0 + _ROUNDING)
         rows = state["motion.row"]
         check_range("motion.row", rows, self.view.first[:-1], self.view.first[1:] - 1)
         for name in ("slope", "shift", "tilt", "curvature", "lower", "upper"):  # which some motions copy
