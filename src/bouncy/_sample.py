@@ -66,9 +66,10 @@ def sample(
 
     Parameters
     ----------
-    target : Target, PiecewiseTarget or Within
+    target : Target, PathTarget or Within
         The distribution: of spins, for example a `bouncy.MRF`; of continuous or mixed variables, for example a
-        `bouncy.TruncatedGaussian`; or a `bouncy.Within`, a Gibbs scheme in which one of these is a block.
+        `bouncy.TruncatedGaussian` or a `bouncy.Density`; or a `bouncy.Within`, a Gibbs scheme in which one of these is
+        a block.
     sampler : str or Sampler, optional
         For spins "bps-gaussian" (the default), "bps-exponential", "hmc", "hmc-exponential", "gibbs", "gibbs-random",
         "metropolis", "metropolis-random", or an object such as `bouncy.BPS("gaussian", refreshment=0.1)` or
@@ -221,7 +222,7 @@ def resume(
     ----------
     path : path
         The folder that was passed as `checkpoint` to `bouncy.sample`.
-    target : Target, PiecewiseTarget or Within
+    target : Target, PathTarget or Within
         The model that was sampled. Another one is refused.
     sampler : Sampler, optional
         The sampler, if it is none of ours.

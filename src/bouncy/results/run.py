@@ -378,7 +378,7 @@ class Run(ABC):
         path : path
             What `save` wrote, or the folder of a checkpoint, also while a run is writing to it. Nothing in it is ever
             executed.
-        target : Target, PiecewiseTarget or Within, optional
+        target : Target, PathTarget or Within, optional
             What was sampled, which is checked. Without it `run.target` has its size, labels and name alone, and the run
             cannot be extended.
 
