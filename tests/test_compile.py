@@ -355,7 +355,7 @@ def test_kernels_of_another_package_are_kept_on_request_and_never_stale(tree: Tr
     ("change", "runs_before"),
     [
         ("del numba.core.compiler.CompileResult._reduce", 0),
-        ("del numba.core.compiler.CompileResult._rebuild", 1),
+        pytest.param("del numba.core.compiler.CompileResult._rebuild", 1, marks=pytest.mark.slow),
         ("numba.njit = lambda **flags: functools.partial", 0),
     ],
 )

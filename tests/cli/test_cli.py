@@ -225,6 +225,7 @@ def test_a_closed_pipe_is_no_error():
     assert done.stderr == b""
 
 
+@pytest.mark.slow
 def test_warmup_fills_the_cache_that_a_run_then_uses(tmp_path):
     """Catches a warm-up that compiles for other types than a user's run, which then compiles again."""
     cache = tmp_path / "cache"

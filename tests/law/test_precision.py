@@ -84,7 +84,8 @@ def _study(name, chains, replications):
     return np.array(errors), np.array(covered), np.array(draws)
 
 
-@pytest.mark.parametrize(("name", "chains"), [("hard", 4), pytest.param("easy-pairs", 1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "chains"), [("hard", 4), ("easy-pairs", 1)])
 def test_precise_runs_are_precise(name, chains):
     """Catches runs that stop at an error bar which is small by chance: 50 runs, all sites.
 

@@ -126,13 +126,17 @@ def test_means_alone_need_no_draws(run):
     assert (means.quantile(0.5)[0] == run.quantile(0.5)[0]).all()
 
 
+@pytest.mark.slow  # these pairs have a loop of their own
 def test_pairs_are_recorded_when_asked_for(run):
     """Catches a matrix that is recorded in silence, or missing without a word."""
-    options = {"draws": 20, "warmup": 5, "seed": 0, "progress": False}
     with pytest.raises(AttributeError, match="sample again with pairs='all'"):
-        _ = bouncy.sample(run.target, pairs="none", **options).covariance
+        _ = bouncy.sample(run.target, pairs="none", draws=20, warmup=5, progress=False).covariance
+
+
+def test_what_a_target_does_not_have_is_refused(run):
+    """Catches a matrix of edges that is recorded without any, and zeros of variables that are never zero."""
     with pytest.raises(ValueError, match="pairs is 'edges', which TruncatedGaussian does not have"):
-        bouncy.sample(run.target, pairs="edges", **options)
+        bouncy.sample(run.target, pairs="edges", draws=20, warmup=5, progress=False)
     with pytest.raises(AttributeError, match=r"no variable of TruncatedGaussian.* has a probability of being zero"):
         _ = run.inclusion
 

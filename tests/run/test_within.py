@@ -33,7 +33,8 @@ def error_of(trace):
 
 
 @pytest.mark.parametrize(
-    ("sampler", "sweeps"), [("bps", 1), pytest.param("bps", 3, marks=pytest.mark.slow), ("hmc", 1)]
+    ("sampler", "sweeps"),
+    [("bps", 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in (("bps", 3), ("hmc", 1)))],
 )
 def test_joint_law_is_kept(sampler, sweeps):
     """Catches a block that goes on with the old target, whose scale never leaves 1."""

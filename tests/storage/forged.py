@@ -266,7 +266,8 @@ def random_cases(folder: Path, targets: dict[str, Any], seed: int, cases: int):
             for _ in range(int(rng.integers(1, 3))):
                 done.append(forge_array(arrays, rng, [name for name in arrays if name.startswith("state.")]))
 
-        yield f"{kind}: {done}", _resume_forged(folder / kind, targets[kind], change)
+        problem = _resume_forged(folder / kind, targets[kind], change)
+        yield f"{kind}: {done}", problem
 
 
 def all_cases(folder: Path, targets: dict[str, Any]):

@@ -96,7 +96,7 @@ def test_a_model_is_the_same_however_it_is_given(way, compile):
 every_sampler = pytest.mark.parametrize(
     "sampler",
     [
-        name if name in ("bps-gaussian", "gibbs", "hmc") else pytest.param(name, marks=pytest.mark.slow)
+        name if name in ("bps-gaussian", "hmc") else pytest.param(name, marks=pytest.mark.slow)
         for name in sorted(names())
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -432,6 +432,7 @@ def _well_gradient(y, out, data):
     out[1] = -tilt
 
 
+@cache  # so that its functions are compiled once
 def _well() -> Density:
     """Return a double well with a jump across an oblique wall, and an edge at which nothing happens."""
     return Density(2, _well_log_prob, _well_gradient, walls=[([1.0, 1.0], 0.3)], data=(0.8, 0.3), edges={1: [0.0]})
