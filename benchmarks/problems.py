@@ -17,6 +17,7 @@ from bouncy.samplers.contract import Sampler
 from bouncy.targets.contract import Target
 from bouncy.targets.fields import SparseFields
 from bouncy.workers.contract import Plan
+from bouncy.workers.flock import FlockWorker
 from bouncy.workers.loop import LoopWorker
 from bouncy.workers.spins import SpinWorker
 
@@ -73,6 +74,26 @@ def chain_job(
     def block() -> float:
         seconds, events = timed_advance(worker, sweeps)
         return seconds / float(events[HITS])
+
+    return block
+
+
+def flock_job(
+    target: Target, sampler: str, chains: int, hits_per_block: int, *, means: bool = True, seed: int = 0
+) -> Job:
+    """Return a job that advances chains that share a clock, and returns CPU seconds per attempted flip and chain."""
+    kind, seeds = as_sampler(target, sampler), np.random.SeedSequence(seed).spawn(chains)
+    (worker,) = kind.workers(target, Plan(lanes=chains), seeds, [None] * chains)
+    assert isinstance(worker, FlockWorker)
+    worker.advance(_sweeps(_WARMUP_HITS, target.d * chains))
+    if not means:
+        worker.recorder = worker.recorder._replace(open_mean=np.empty((0, chains)))
+    sweeps = max(2, round(hits_per_block / (target.d * chains)))
+
+    def block() -> float:
+        before = float(worker.recorder.open_events[HITS, 0])
+        seconds = cpu_seconds(lambda: worker._run(sweeps))
+        return seconds / (float(worker.recorder.open_events[HITS, 0]) - before) / chains
 
     return block
 

@@ -13,6 +13,7 @@ import density
 import efficiency
 import flights
 import growth
+import lanes
 import long_runs
 import own
 import per_flip
@@ -27,6 +28,7 @@ from tqdm import tqdm
 
 QUESTIONS = {
     "per-flip": per_flip,
+    "lanes": lanes,
     "published": published,
     "growth": growth,
     "own": own,

@@ -25,6 +25,13 @@ def aligned_empty(*shape: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
     return raw[begin : begin + size].view(dtype).reshape(shape)
 
 
+def aligned_zeros(*shape: int) -> NDArray[np.float64]:
+    """Return zeros, the first of which begins a cache line."""
+    array = aligned_empty(*shape)
+    array[...] = 0.0
+    return array
+
+
 def aligned_copy(array: NDArray[Any]) -> NDArray[Any]:
     """Return a C-contiguous copy whose first entry begins a cache line."""
     copy = aligned_empty(*array.shape, dtype=array.dtype)

@@ -32,6 +32,8 @@ from bouncy.storage.checkpoint import Checkpoint, CheckpointError, read_checkpoi
 _BATCHES, _MANY_BATCHES = 16, 64
 # Draws of each chain when nothing else says how long a run is.
 _DRAWS = 1000
+# Chains from which on they share clocks, and how many share one at most, by default.
+_FLOCK, _LANES = 8, 32
 # Up to this dimension all pairs are recorded by default.
 _PAIRS_UP_TO = 32
 
@@ -58,6 +60,7 @@ def sample(
     keep: Literal["draws", "means", "path"] = "draws",
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
+    lanes: int | None = None,
     threads: int | None = None,
     executor: Executors = None,
     progress: Reports = None,
@@ -76,7 +79,7 @@ def sample(
         `bouncy.HMC(travel_time=2.5 * math.pi)`. For continuous targets "bps" (the default), "hmc", or an object such
         as `bouncy.piecewise.BPS(refreshment=0.5)`.
     chains : int
-        Independent chains; they run in threads.
+        Number of chains, which run in threads; from eight on see `lanes`.
     draws : int, optional
         States kept from each chain, on a regular grid of the clock's time; 1000 unless `seconds` or `until_se` says
         when to stop. Where several of the three are given the run stops at whichever comes first, and `run.stopped_by`
@@ -120,6 +123,10 @@ def sample(
         after its process has ended in any way. It must not hold a checkpoint already.
     checkpoint_every : float
         Seconds from one checkpoint to the next.
+    lanes : int, optional
+        Chains of an `MRF` that share a clock at most, which makes each of them several times faster: averages over
+        chains are uncorrelated all the same (docs/lanes.md). By default 32 if there are eight chains or more and the
+        sampler is BPS, Metropolis or Gibbs; 1 gives each chain a clock of its own.
     threads : int, optional
         Number of threads; as many as cores by default. Changes the speed, never the result.
     executor : Executor or callable, optional
@@ -182,6 +189,7 @@ def sample(
         slots=2 * max(2, -(-(_BATCHES if until_se is None else _MANY_BATCHES) // chains)),
         chooses_warmup=warmup is None and open_ended,
     )
+    setup = replace(setup, lanes=_lanes(setup, chains, lanes))
     _check_kept(setup, goal)
     resources = _resources(threads, executor, progress)
     every = check_positive("checkpoint_every", checkpoint_every)
@@ -280,6 +288,26 @@ def resume(
         longer = continued(run, goal, resources, checkpoint)
     warn_about(longer)
     return longer  # type: ignore[return-value]
+
+
+def _lanes(setup: Setup, chains: int, asked: int | None) -> int:
+    """Return how many chains share a clock at most."""
+    if asked is None and chains < _FLOCK:
+        return 1
+    lanes = _LANES if asked is None else check_count("lanes", asked)
+    refusal = None if lanes == 1 else _refusal_of_lanes(setup)
+    if refusal is None:
+        return min(lanes, chains)
+    if asked is None:
+        return 1
+    raise ValueError(f"lanes is {lanes}, but {refusal}; leave lanes out, or pass lanes=1")
+
+
+def _refusal_of_lanes(setup: Setup) -> str | None:
+    if setup.keep == "path":
+        return "keep='path' is for chains with clocks of their own, whose flips come at times of their own"
+    refusal: str | None = setup.sampler.refusal_of_lanes(setup.target)
+    return refusal
 
 
 def _starts(target: Samplable[Any], initial: ArrayLike | None, chains: int) -> list[Any]:

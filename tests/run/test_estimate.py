@@ -81,8 +81,9 @@ def test_the_time_is_that_of_all_sweeps(machine):
     """Catches an estimate that forgets `thin`, the trajectories of HMC, or chains that wait for a core."""
     refused(lambda: bouncy.sample(SPINS, draws=10**15, keep="means"), "463 days")
     refused(lambda: bouncy.sample(SPINS, draws=10**12, thin=1000, keep="means"), "463 days")
-    refused(lambda: bouncy.sample(SPINS, draws=10**15, chains=8, keep="means"), "2.54 years")
-    refused(lambda: bouncy.sample(SPINS, draws=10**15, chains=8, threads=2, keep="means"), "5.07 years")
+    refused(lambda: bouncy.sample(SPINS, draws=10**15, chains=8, lanes=1, keep="means"), "2.54 years")
+    refused(lambda: bouncy.sample(SPINS, draws=10**15, chains=8, lanes=1, threads=2, keep="means"), "5.07 years")
+    refused(lambda: bouncy.sample(SPINS, draws=10**15, chains=8, threads=2, keep="means"), "370 days")
     sampler = bouncy.HMC()
     refused(lambda: bouncy.sample(SPINS, sampler, draws=10**15, keep="means"), f"{1.2676 * sampler.stride:.3g} years")
 

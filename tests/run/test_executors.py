@@ -254,7 +254,7 @@ def test_traces_of_bounded_size_give_the_same_bytes(monkeypatch):
 
 def test_short_work_takes_few_tasks(monkeypatch):
     """Catches a task for each slice of each chain, and rounds that are spent to learn how long a sweep takes."""
-    executor, options = Inline(2), {"chains": 50, "draws": 200, "warmup": 100, "seed": base_seed()}
+    executor, options = Inline(2), {"chains": 50, "lanes": 1, "draws": 200, "warmup": 100, "seed": base_seed()}
     monkeypatch.setattr(remote, "_SHORTEST", 10.0)  # whatever the speed of the machine
     monkeypatch.setattr(remote, "_FIRST", 10.0)
     run = bouncy.sample(SPINS, executor=executor, **options)
@@ -581,7 +581,7 @@ def test_large_model_is_sent_once_to_each_process(monkeypatch):
     """Catches a model that travels with every slice, and one that is sent to all chains at once."""
     target = bouncy.MRF.random(64, seed=1)
     executor = Inline(3)
-    options = {"chains": 10, "draws": 100, "warmup": 50, "seed": base_seed(), "keep": "means"}
+    options = {"chains": 10, "lanes": 1, "draws": 100, "warmup": 50, "seed": base_seed(), "keep": "means"}
     have_slices_of(1e-5, monkeypatch)
     monkeypatch.setattr(remote, "_UNDER_WAY", 1)
     run = bouncy.sample(target, executor=executor, **options)

@@ -52,7 +52,9 @@ def _samplers_help() -> str:
 _sampling_options = combined(
     option("--sampler", section=_SAMPLING, metavar="NAME", type=OneOf(_samplers), help=_samplers_help),
     option("--chains", section=_SAMPLING, type=at_least(1), metavar="N", default=4, show_default=True,
-           help="Independent chains."),
+           help="Number of chains."),
+    option("--lanes", section=_SAMPLING, type=at_least(1), metavar="N",
+           help="Chains that share a clock at most; by default 32 from eight chains on, where they can."),
     option("--warmup", section=_SAMPLING, type=at_least(0), metavar="N",
            help="Sweeps (hmc: trajectories) before anything is recorded; by default 200 sweeps, or a quarter of what "
                 "follows."),

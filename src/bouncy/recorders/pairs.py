@@ -94,8 +94,11 @@ def all_pairs(d: int) -> AllPairs:
     return AllPairs(np.zeros((d, d)), np.zeros((d, d)))
 
 
-def edge_pairs(pattern: scipy.sparse.csr_array) -> EdgePairs:
-    """Return an empty recorder of the pairs of a symmetric pattern, numbered by its upper triangle, row by row."""
+def edge_pairs(pattern: scipy.sparse.csr_array, lanes: tuple[int, ...] = ()) -> EdgePairs:
+    """Return an empty recorder of the pairs of a symmetric pattern, numbered by its upper triangle, row by row.
+
+    The sums of several lanes have one more axis.
+    """
     pattern = scipy.sparse.csr_array(pattern)
     d = pattern.shape[0]
     rows = np.repeat(np.arange(d), np.diff(pattern.indptr))
@@ -105,7 +108,7 @@ def edge_pairs(pattern: scipy.sparse.csr_array) -> EdgePairs:
     n = keys.size
     indptr, indices = pattern.indptr.astype(np.int64), columns.astype(np.int32)
     ends = np.array(np.divmod(keys, d), np.int32).reshape(2, n)
-    return EdgePairs(indptr, indices, edge.astype(np.int32), ends, np.zeros(n), np.zeros(n))
+    return EdgePairs(indptr, indices, edge.astype(np.int32), ends, np.zeros((n, *lanes)), np.zeros((n, *lanes)))
 
 
 def _symmetric(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

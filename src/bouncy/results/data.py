@@ -43,6 +43,8 @@ class Setup:
         Number of batches of a chain at which they are added up two by two.
     chooses_warmup : bool
         Whether the length of the warm-up is for the driver to choose.
+    lanes : int
+        Chains that share a clock at most.
     """
 
     target: Any
@@ -53,6 +55,7 @@ class Setup:
     pairs: str = "none"
     slots: int = 8
     chooses_warmup: bool = False
+    lanes: int = 1
 
     @property
     def per_draw(self) -> int:
@@ -69,7 +72,7 @@ class Setup:
 
     def new_workers(self, seeds: Sequence[np.random.SeedSequence], starts: Sequence[Any]) -> list[Worker]:
         """Return workers for as many chains as there are seeds; None as a start leaves it to the target."""
-        plan = Plan(self.per_draw, self.slots, self.pairs)
+        plan = Plan(self.per_draw, self.slots, self.pairs, self.lanes)
         workers: list[Worker] = self.target.workers(self.sampler, plan, seeds, starts)
         return workers
 

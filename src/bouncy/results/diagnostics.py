@@ -15,6 +15,7 @@ from bouncy.results.batches import normal_score
 from bouncy.results.describe import short_label
 from bouncy.results.ess import effective_sample_size, is_constant, r_hat, rank_normalise
 from bouncy.results.moments import Sums
+from bouncy.workers.contract import flocks_of
 
 if TYPE_CHECKING:
     from bouncy.results.run import Run
@@ -57,7 +58,9 @@ def diagnose(
     """
     sums = run._sums
     totals = sums.totals("events")
-    hit_z, bounce_z = rate_scores(sums, run._data.sweep_time, expected)
+    # Chains that share a clock have the same hits.
+    clocks = [flock[0] for flock in flocks_of(run.chains, run._data.setup.lanes)]
+    hit_z, bounce_z = rate_scores(sums.of(clocks), run._data.sweep_time, expected)
     report: dict[str, Any] = {
         "hits": int(totals[HITS]),
         "flips": int(totals[FLIPS]),

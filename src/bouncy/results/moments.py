@@ -71,6 +71,10 @@ class Sums:
         """Steps of a batch."""
         return self.recorded_length * self.factor
 
+    def of(self, chains: Sequence[int]) -> Sums:
+        """Return the batches of some chains, by their places."""
+        return replace(self, closed=[self.closed[k] for k in chains], open=[self.open[k] for k in chains])
+
     def coarser(self, steps: float, fewest: int) -> Sums:
         """Return batches of at least so many steps, as far as enough of all chains together are left."""
         found = self

@@ -254,7 +254,7 @@ class Driver:
     # Time
 
     def _deadline(self) -> float:
-        """Return the CPU seconds of a worker at which the present stage is over."""
+        """Return the CPU seconds of a chain at which the present stage is over."""
         seconds = self.goal.seconds
         if seconds is None:
             return math.inf
@@ -267,7 +267,7 @@ class Driver:
         return self._checkpoint_is_due or self._seconds >= self._deadline()
 
     def _longest_slice(self) -> float:
-        return max(1e-3, _LAST_PART * (self._deadline() - self._seconds))
+        return max(1e-3, _LAST_PART * (self._deadline() - self._seconds) * self._chains / len(self.workers))
 
     # The present state
 
@@ -291,8 +291,8 @@ class Driver:
 
     @property
     def _seconds(self) -> float:
-        """CPU seconds of a worker, on average."""
-        return sum(worker.cpu_seconds for worker in self.workers) / len(self.workers)
+        """CPU seconds of a chain, on average."""
+        return sum(worker.cpu_seconds for worker in self.workers) / self._chains
 
     @property
     def _suffix(self) -> str:
@@ -359,7 +359,7 @@ class Driver:
         for worker, found in zip(self.workers, slices, strict=True):
             for k, flips in enumerate(found.flips):
                 error = self._worst_errors.get(worker.first + k, math.nan)
-                rate = flips / found.cpu_seconds if found.cpu_seconds else 0.0
+                rate = flips * worker.chains / found.cpu_seconds if found.cpu_seconds else 0.0
                 chains.append(ChainProgress(worker.first + k, share, drawn, rate, error))
         stage = "sampling" if self.stage == RECORDING else "warm-up"
         return Progress(self.setup.sampler.name, stage, share, self._left(), tuple(chains))
@@ -407,6 +407,8 @@ class Driver:
 def restored_workers(data: Data) -> list[Worker]:
     """Return workers in the states that some data hold; raise `ValueError` where these are impossible."""
     starts = [state.get("s", state.get("block.s")) for state in data.states]
+    if data.setup.lanes > 1:
+        starts = [None] * len(data.chains)
     for start in (start for start in starts if start is not None):
         if start.dtype != np.int8 or start.shape != (data.setup.target.d,) or not (np.abs(start) == 1).all():
             raise ValueError("the state of a worker must hold spins, -1 or 1")
@@ -428,7 +430,7 @@ def extended(run: Run, draws: Any, seconds: Any, until_se: Any, se_of: Any, **re
     if draws is None and seconds is None and until_se is None:
         raise TypeError("extend needs to know how far: draws=, seconds= or until_se=")
     goal.draws = None if goal.draws is None else data.drawn + goal.draws
-    goal.seconds = None if goal.seconds is None else data.cpu_seconds / len(data.states) + goal.seconds
+    goal.seconds = None if goal.seconds is None else data.cpu_seconds / len(data.chains) + goal.seconds
     goal.look_again(data.drawn)
     tracked = data.records.tracked
     if callable(se_of) and (tracked is None or tracked.function is not se_of):

@@ -27,12 +27,14 @@ from bouncy.workers.spins import spin_rows
 if TYPE_CHECKING:
     from bouncy.run.driver import Resources
 
-# Objects and buffers of the worker of a single spin; measured: 27 kB.
+# Objects and buffers of a chain of a single spin; measured: 27 kB, or 21 kB where it shares a clock.
 _PER_WORKER = 20_480
 # Numbers of 8 bytes that a worker has for each site at least, beside what is recorded.
 _PER_SITE = 4
 # Seconds of a sweep of a single spin and of an attempted flip, a third or less of what any sampler takes.
 _PER_SWEEP, _PER_FLIP = 10e-9, 3e-9
+# How many times faster chains are that share a clock, at most.
+_FASTER = 5.0
 # A longer run is taken for a mistake unless `seconds` says that it is none; and one that is worth a warning.
 _LONGEST, _LONG = 100 * 86_400.0, 86_400.0
 # Rows that there is one of per flip, which is anybody's guess, or per sweep.
@@ -107,7 +109,7 @@ def estimate(
     return Estimate(
         workers=chains * _worker_bytes(setup),
         rows=chains * (kept * per_draw + (4 * sweeps if setup.keep == "path" else 0)),
-        seconds=sweeps * (_PER_SWEEP + target.d * _PER_FLIP) * turns,
+        seconds=sweeps * (_PER_SWEEP + target.d * _PER_FLIP) * turns / (_FASTER if setup.lanes > 1 else 1.0),
         memory=memory_left(),
         disk=_disk_left(Path(tempfile.gettempdir()) if folder is None else folder),
     )
@@ -144,7 +146,8 @@ def _worker_bytes(setup: Setup) -> float:
     recorded = 2 * d if setup.target.kind == "spins" else (BINS + 4) * d
     if setup.pairs == "all":
         recorded += (2 if setup.target.kind == "spins" else 1) * d * d
-    return _PER_WORKER + 8.0 * (_PER_SITE * d + (1 + setup.slots // 2) * recorded)
+    own = 8.0 * _PER_SITE * d if setup.lanes == 1 else d  # a byte for each spin
+    return _PER_WORKER + own + 8.0 * (1 + setup.slots // 2) * recorded
 
 
 def _disk_left(folder: Path) -> int | None:

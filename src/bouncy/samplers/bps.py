@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from bouncy._random import new_state
 from bouncy._validation import check_nonnegative
 from bouncy.clocks import clock_named, clocks
 from bouncy.clocks.contract import Clock
 from bouncy.samplers.contract import Named, NotErgodicWarning, SpinSampler
-from bouncy.tolls.budget import new_budget
+from bouncy.tolls.lanes import METROPOLIS
 
 DEFAULT_REFRESHMENT = 0.1
 # Each costs O(d): with more, a sweep would never end.
@@ -73,11 +69,9 @@ class BPS(SpinSampler):
     def clock(self) -> Clock:
         return clocks("billiard")[self.augmentation]
 
-    def start(self, d: int, seed: np.random.SeedSequence) -> tuple[Any, Any]:
-        """Return a clock and a toll for one chain, each with its own stream of random numbers."""
-        clock_seed, toll_seed = seed.spawn(2)
-        rate = self.refreshment / self.clock.sweep_time(d)
-        return self.clock.start(d, rate, new_state(clock_seed)), new_budget(new_state(toll_seed))
+    @property
+    def lane_toll(self) -> float:
+        return METROPOLIS
 
 
 NAMED = (

@@ -13,13 +13,20 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numba import config
 from numpy.typing import NDArray
 
+from bouncy._random import new_state
 from bouncy._samplable import Samplable
+from bouncy._vector import padded
 from bouncy.clocks.contract import Clock
 from bouncy.clocks.gaussian import GAUSSIAN
 from bouncy.targets.contract import Target
-from bouncy.workers.contract import Plan, Worker
+from bouncy.tolls.budget import new_budget
+from bouncy.tolls.heat_bath import new_heat_bath
+from bouncy.tolls.lanes import HEAT_BATH
+from bouncy.workers.contract import Plan, Worker, flocks_of
+from bouncy.workers.flock import FlockWorker
 from bouncy.workers.spins import SpinWorker
 
 if TYPE_CHECKING:
@@ -75,6 +82,10 @@ class Sampler(ABC):
         `starts` holds a state, (d,), for each chain, or None for a state of the target's choice.
         """
 
+    def refusal_of_lanes(self, target: Samplable[Any]) -> str | None:
+        """Return why chains on a target cannot share a clock, or None if they can."""
+        return f"{type(target).__name__} is sampled by chains with clocks of their own"
+
     def remarks(self, hits: int, flips: int) -> list[str]:
         """Return warnings about a run with these numbers of wall hits (attempted flips) and crossings (flips)."""
         return []
@@ -93,9 +104,31 @@ class SpinSampler(Sampler):
         """Expected refreshments per sweep."""
         return 0.0
 
-    @abstractmethod
+    @property
+    def lane_toll(self) -> float | None:
+        """How lanes decide (see `tolls/lanes.py`); None if chains cannot share a clock because tolls change it."""
+        return None
+
+    def refusal_of_lanes(self, target: Samplable[Any]) -> str | None:
+        if self.lane_toll is None:
+            return f"the clock of {self.name} depends on what flips cost, so that no two chains can share one"
+        if target.sampled is not target:
+            return "a block of a scheme has another target in each chain"
+        if not isinstance(target, Target) or target.lanes(padded(1)) is None:
+            return f"{type(target).__name__} computes the cost of one state at a time (bouncy.MRF that of many)"
+        if config.DISABLE_JIT:  # type: ignore[attr-defined]
+            return "there is no compiled code (NUMBA_DISABLE_JIT is set)"
+        return None
+
+    def new_clock(self, d: int, state: NDArray[np.uint64]) -> Any:
+        """Return the arrays of a clock that draws from the state of a generator."""
+        return self.clock.start(d, self.refreshment / self.clock.sweep_time(d), state)
+
     def start(self, d: int, seed: np.random.SeedSequence) -> tuple[Any, Any]:
-        """Return the arrays of a clock and of a toll for one chain."""
+        """Return the arrays of a clock and of a toll for one chain, each with its own stream of random numbers."""
+        clock_seed, toll_seed = seed.spawn(2)
+        new_toll = new_heat_bath if self.lane_toll == HEAT_BATH else new_budget
+        return self.new_clock(d, new_state(clock_seed)), new_toll(new_state(toll_seed))
 
     def accepts(self, target: Samplable[Any]) -> bool:
         return isinstance(target, Target)
@@ -103,8 +136,15 @@ class SpinSampler(Sampler):
     def workers(
         self, target: Any, plan: Plan, seeds: Sequence[np.random.SeedSequence], starts: Sequence[Any]
     ) -> list[Worker]:
-        each = enumerate(zip(seeds, starts, strict=True))
-        return [SpinWorker(target, self, plan, seed, start, k) for k, (seed, start) in each]
+        if plan.lanes == 1:
+            each = enumerate(zip(seeds, starts, strict=True))
+            return [SpinWorker(target, self, plan, seed, start, k) for k, (seed, start) in each]
+        flocks = flocks_of(len(seeds), plan.lanes)
+        width = padded(max(map(len, flocks)))
+        return [
+            FlockWorker(target, self, plan, [seeds[k] for k in flock], [starts[k] for k in flock], flock[0], width)
+            for flock in flocks
+        ]
 
     def sweep_time(self, d: int) -> float:
         """Return the time between two recordings of the conditional means, about d hits."""

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from bouncy._random import new_state
 from bouncy.samplers._scan import RANDOM_SUMMARY, ScanSampler
 from bouncy.samplers.contract import Named
-from bouncy.tolls.heat_bath import new_heat_bath
+from bouncy.tolls.lanes import HEAT_BATH
 
 
 @dataclass(frozen=True)
@@ -35,10 +31,9 @@ class Gibbs(ScanSampler):
     Gibbs(scan='random')
     """
 
-    def start(self, d: int, seed: np.random.SeedSequence) -> tuple[Any, Any]:
-        """Return a clock and a toll for one chain, each with its own stream of random numbers."""
-        clock_seed, toll_seed = seed.spawn(2)
-        return self.clock.start(d, 0.0, new_state(clock_seed)), new_heat_bath(new_state(toll_seed))
+    @property
+    def lane_toll(self) -> float:
+        return HEAT_BATH
 
 
 NAMED = (

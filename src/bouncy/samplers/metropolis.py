@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from bouncy._random import new_state
 from bouncy.samplers._scan import RANDOM_SUMMARY, ScanSampler
 from bouncy.samplers.contract import Named
-from bouncy.tolls.budget import new_budget
+from bouncy.tolls.lanes import METROPOLIS
 
 
 @dataclass(frozen=True)
@@ -37,10 +33,9 @@ class Metropolis(ScanSampler):
     'metropolis'
     """
 
-    def start(self, d: int, seed: np.random.SeedSequence) -> tuple[Any, Any]:
-        """Return a clock and a toll for one chain, each with its own stream of random numbers."""
-        clock_seed, toll_seed = seed.spawn(2)
-        return self.clock.start(d, 0.0, new_state(clock_seed)), new_budget(new_state(toll_seed))
+    @property
+    def lane_toll(self) -> float:
+        return METROPOLIS
 
     def remarks(self, hits: int, flips: int) -> list[str]:
         """Warn of a target on which sites in turn are periodic."""

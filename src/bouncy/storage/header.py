@@ -102,6 +102,7 @@ class Header:
             pairs=self._word("pairs", ("all", "edges", "none") if spins else ("all", "none")),
             slots=self.whole("slots", 2, 2**20),
             chooses_warmup=self._word("chooses_warmup", (False, True)),
+            lanes=self.whole("lanes", 1, 2**20),
         )
         if setup.slots % 2:
             raise ValueError(f"slots is {setup.slots}; expected an even number")

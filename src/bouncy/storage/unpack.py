@@ -20,6 +20,7 @@ from bouncy.results.data import RECORDING, Data, Place, Records, Setup
 from bouncy.results.run import Run
 from bouncy.storage.header import COUNTS, Header, whole
 from bouncy.storage.rows import PER_SWEEP, RAGGED, Column, InFile, InMemory, Rows, Thinned, label_name
+from bouncy.workers.contract import flocks_of
 from bouncy.workers.within import PARAMETER
 
 Arrays = dict[str, NDArray[Any]]
@@ -77,7 +78,7 @@ def unpack(
         open=opened,
         totals=taken.totals(setup, len(chains)),
         constants=taken.constants(setup, opened[0]),
-        states=taken.states(len(chains)),
+        states=taken.states(len(flocks_of(len(chains), setup.lanes))),
         checkpoint=place,
         origin=known.origin(),
     )

@@ -142,6 +142,10 @@ class Target(_Base, ABC):
         raise_failure(view)
         return out.reshape(spins.shape[:-1])[()]
 
+    def lanes(self, width: int) -> Any:
+        """Return a `NamedTuple` for loops over lanes of this width (see `targets/lanes.py`), or None without any."""
+        return None
+
     def edges(self) -> scipy.sparse.csr_array | None:
         """Return the symmetric pattern of interacting pairs, or None if the target has no useful one."""
         return None

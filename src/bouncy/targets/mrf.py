@@ -25,7 +25,7 @@ from bouncy._validation import (
     first_true,
 )
 from bouncy.targets.contract import Target
-from bouncy.targets.fields import DenseFields, SparseFields
+from bouncy.targets.fields import DenseFields, DenseLanes, SparseFields, SparseLanes, dense_lanes
 
 if TYPE_CHECKING:
     from bouncy.formats.files.json_fields import Fields
@@ -290,6 +290,11 @@ class MRF(Target):
         if self.is_sparse:
             return SparseFields(self._indptr, self._indices, self._data, self._r, h, self.offset)
         return DenseFields(self._M, self._r, h, self.offset)
+
+    def lanes(self, width: int) -> DenseLanes | SparseLanes:
+        if self.is_sparse:
+            return SparseLanes(self._indptr, self._indices, self._data, self._r, self.offset)
+        return dense_lanes(self._M, self._r, self.offset, width)
 
     def edges(self) -> scipy.sparse.csr_array:
         """Return the pattern of non-zero couplings, a symmetric (d, d) `csr_array` of bool."""

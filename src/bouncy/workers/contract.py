@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -33,11 +34,21 @@ class Plan:
         Number of batches, even, at which they are added up two by two.
     pairs : {"all", "edges", "none"}
         Pairs of sites whose means are recorded.
+    lanes : int
+        Chains that a worker carries at most.
     """
 
     per_draw: int = 1
     slots: int = 8
     pairs: str = "none"
+    lanes: int = 1
+
+
+def flocks_of(chains: int, lanes: int) -> list[range]:
+    """Return the chains of each worker, where one carries so many at most: as few workers as can be, alike in size."""
+    n = -(-chains // lanes)
+    ends = [chains * k // n for k in range(n + 1)]
+    return [range(*pair) for pair in pairwise(ends)]
 
 
 class Keep(NamedTuple):

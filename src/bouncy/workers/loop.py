@@ -20,7 +20,7 @@ from bouncy.workers.contract import Keep, Rows, Slice, State, Worker, check_like
 
 
 class LoopWorker(Worker):
-    """A worker of one chain whose loop is compiled.
+    """A worker whose loop is compiled.
 
     Attributes
     ----------
@@ -32,6 +32,8 @@ class LoopWorker(Worker):
 
     recorder: Any
     view: Any
+    # Last axes of the rows that the loop writes, where it carries several chains.
+    _lanes: tuple[int, ...] = ()
 
     @abstractmethod
     def _run(self, sweeps: int) -> None:
@@ -42,8 +44,8 @@ class LoopWorker(Worker):
         """Return the parts and arrays that change while the worker runs, by name."""
 
     @abstractmethod
-    def _take_batch(self) -> Batch:
-        """Return the sums over the open batch, and begin a new one."""
+    def _take_batches(self) -> list[Batch]:
+        """Return the sums over the open batch of each chain, and begin a new one."""
 
     def compile(self, what: str = "nothing") -> None:
         for kept in {"nothing", what}:
@@ -52,9 +54,9 @@ class LoopWorker(Worker):
 
     def advance(self, sweeps: int, keep: Keep = Keep()) -> Slice:  # noqa: B008
         cpu, clock = time.thread_time(), time.perf_counter()
-        flips = -int(self.recorder.open_events[FLIPS])
+        flips = -self._open_flips
         rows = self._new_rows(keep, sweeps)
-        batches = list[Batch]()
+        batches: list[list[Batch]] = [[] for _ in range(self.chains)]
         end = self.sweeps + sweeps
         while self.sweeps < end:
             recorded = self.sweeps - self.begun
@@ -63,12 +65,19 @@ class LoopWorker(Worker):
             self._run(n)
             self.sweeps += n
             if (recorded + n) % length == 0:
-                batches.append(self._take_batch())
-                flips += int(batches[-1]["events"][FLIPS])
-        flips += int(self.recorder.open_events[FLIPS])
+                flips += self._open_flips
+                for closed, batch in zip(batches, self._take_batches(), strict=True):
+                    closed.append(batch)
+        flips += self._open_flips
+        found = self._finished_rows(rows)
         cpu = time.thread_time() - cpu
         self.cpu_seconds += cpu
-        return Slice([self._finished_rows(rows)], [batches], [flips], keep, cpu, time.perf_counter() - clock)
+        return Slice(found, batches, flips.tolist(), keep, cpu, time.perf_counter() - clock)
+
+    @property
+    def _open_flips(self) -> NDArray[np.int64]:
+        """Accepted flips of each chain in the open batch."""
+        return np.atleast_1d(self.recorder.open_events[FLIPS])[: self.chains].astype(np.int64)
 
     def _raise_failure(self) -> None:
         try:
@@ -88,15 +97,15 @@ class LoopWorker(Worker):
         draws = int((tally[SINCE_DRAW] + sweeps) // thin)
         kept = self.empty_rows(keep.what)
         rows = {
-            name: np.empty((draws if name in kept else 0, *like.shape[1:]), like.dtype)
+            name: np.empty((draws if name in kept else 0, *like.shape[1:], *self._lanes), like.dtype)
             for name, like in self.empty_rows("draws").items()
         }
         self.recorder = self.recorder._replace(**rows)
         return {name: array for name, array in rows.items() if name in kept}
 
-    def _finished_rows(self, rows: Rows) -> Rows:
-        """Return the rows of a slice when it is done."""
-        return rows
+    def _finished_rows(self, rows: Rows) -> list[Rows]:
+        """Return the rows of each chain when a slice is done."""
+        return [rows]
 
     # State
 

@@ -125,14 +125,14 @@ class PathWorker(LoopWorker):
     def open_sums(self) -> list[Batch]:
         return [open_sums(self.recorder)]
 
-    def _take_batch(self) -> Batch:
+    def _take_batches(self) -> list[Batch]:
         batch = take_batch(self.recorder)
         self._moments += _moments(batch)
         made = self.sweeps - self.begun
         if self._finds_scale and self._adapting[0] and made & (made - 1) == 0:
             self._rescale(_scale_of([self]))  # after 1, 2, 4, ... sweeps, each time from the second half of them
             self._moments[:] = 0.0
-        return batch
+        return [batch]
 
     def _rescale(self, scale: Array) -> None:
         """Go on with other lengths, and with a velocity that is drawn anew."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from bouncy._dispatch import check_bounds, check_range
@@ -100,16 +101,16 @@ class SpinWorker(LoopWorker):
         self.recorder = self.recorder._replace(trail=trail)
         return super()._new_rows(keep, sweeps)
 
-    def _finished_rows(self, rows: Rows) -> Rows:
+    def _finished_rows(self, rows: Rows) -> list[Rows]:
         """Return the rows with the path, if it is kept.
 
         A path is the sites and times of its flips since the beginning of their sweep, (flip,), and the number of flips
         in each sweep, (sweep,).
         """
         if not self.recorder.trail.ends.size:
-            return rows
+            return [rows]
         self._empty_trail()
-        return rows | {name: np.concatenate([part[name] for part in self._flips]) for name in self._flips[0]}
+        return [rows | {name: np.concatenate([part[name] for part in self._flips]) for name in self._flips[0]}]
 
     def _empty_trail(self) -> None:
         """Move the flips in the trail to those that the slice returns."""
@@ -129,8 +130,8 @@ class SpinWorker(LoopWorker):
     def open_sums(self) -> list[Batch]:
         return [open_sums(self.recorder, self.s)]
 
-    def _take_batch(self) -> Batch:
-        return take_batch(self.recorder, self.s)
+    def _take_batches(self) -> list[Batch]:
+        return [take_batch(self.recorder, self.s)]
 
     def totals(self) -> list[dict[str, NDArray[Any]]]:
         return [{"flips": self.recorder.flips.copy()}]
@@ -170,12 +171,20 @@ def new_pairs(target: Target, pairs: str) -> Pairs:
     """Return an empty recorder of all pairs, of those that interact, or of none."""
     if pairs == "all":
         return all_pairs(target.d)
+    pattern = pair_pattern(target, pairs)
+    return no_pairs() if pattern is None else edge_pairs(pattern)
+
+
+def pair_pattern(target: Target, pairs: str) -> scipy.sparse.csr_array | None:
+    """Return the symmetric pattern of the pairs that are recorded, or None if there are none."""
     if pairs == "none":
-        return no_pairs()
+        return None
+    if pairs == "all":
+        return scipy.sparse.csr_array(~np.eye(target.d, dtype=np.bool_))
     pattern = target.edges()
     if pattern is None:
         raise ValueError(f"pairs is 'edges', but {type(target).__name__} has no edges; use 'all' or 'none'")
-    return edge_pairs(pattern)
+    return pattern
 
 
 def spin_rows(d: int, what: str) -> Rows:

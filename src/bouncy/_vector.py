@@ -1,0 +1,224 @@
+"""Arithmetic over lanes: rows of numbers, one for each of several chains that move together.
+
+All of it is free of branches, so that compilers turn loops over lanes into vector code of whatever machine there is.
+Rows hold a multiple of `WIDTH` lanes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic as numba_intrinsic
+from numba.extending import register_jitable
+
+from bouncy._inlining import INLINED
+
+# Untyped, as the annotations of numba do not fit functions with arguments.
+intrinsic: Any = numba_intrinsic
+# Products are added in one instruction where the machine has one, and sums over lanes in any order.
+vectorised: Any = register_jitable(**INLINED, fastmath={"contract", "reassoc"})
+
+# Lanes that are worked on together: a whole cache line of float64.
+WIDTH = 8
+# Bytes of a cache line.
+_LINE = 64
+# Uniform numbers of a lane that are drawn together.
+DRAWN = 4
+
+
+def padded(lanes: int) -> int:
+    """Return the length of a row of so many lanes."""
+    return -(-lanes // WIDTH) * WIDTH
+
+
+@intrinsic
+def _as_bits(typing_context, x):
+    return types.uint64(types.float64), lambda context, builder, signature, values: builder.bitcast(
+        values[0], ir.IntType(64)
+    )
+
+
+@intrinsic
+def _as_float(typing_context, x):
+    return types.float64(types.uint64), lambda context, builder, signature, values: builder.bitcast(
+        values[0], ir.DoubleType()
+    )
+
+
+# Exponential function
+
+_LARGEST = 700.0
+_LOG2_E = 1.4426950408889634
+# log 2 in two parts, the first with zeros at its end, so that its multiples are exact.
+_LOG_2, _LOG_2_REST = 6.93145751953125e-1, 1.42860682030941723212e-6
+# Added to a number it rounds it to an integer, which is then in its last bits.
+_ROUNDER = 1.5 * 2.0**52
+_BIAS, _MANTISSA = np.uint64(1023), np.uint64(52)
+
+
+def _polynomial() -> tuple[float, ...]:
+    """Return the coefficients of a polynomial of degree 10 that is exp to 2e-16 between -log(2)/2 and log(2)/2."""
+    reach = 0.5001 * np.log(2.0)
+    series = np.polynomial.chebyshev.Chebyshev.interpolate(np.exp, 10, domain=[-reach, reach])
+    return tuple(map(float, series.convert(kind=np.polynomial.Polynomial).coef))
+
+
+_C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10 = _polynomial()
+
+
+@vectorised
+def exp(x):
+    """Return e^x to 2e-15, for x beyond +-700 that of +-700."""
+    x = min(max(x, -_LARGEST), _LARGEST)
+    rounded = x * _LOG2_E + _ROUNDER
+    k = rounded - _ROUNDER
+    r = (x - k * _LOG_2) - k * _LOG_2_REST
+    r2 = r * r
+    r4 = r2 * r2
+    low = (_C0 + _C1 * r) + (_C2 + _C3 * r) * r2
+    high = (_C4 + _C5 * r) + (_C6 + _C7 * r) * r2
+    value = low + r4 * (high + r4 * ((_C8 + _C9 * r) + _C10 * r2))
+    return value * _as_float((_as_bits(rounded) + _BIAS) << _MANTISSA)
+
+
+# Random numbers
+
+_ONE = np.uint64(0x3FF0000000000000)
+_UNUSED = np.uint64(12)
+# Half of the distance between two values, so that neither 0 nor 1 is one.
+_HALF = 2.0**-53
+
+
+@vectorised
+def _step(a, b, c, d):
+    """Return 64 random bits and the next state of xoshiro256++ (see `bouncy._random`)."""
+    x = a + d
+    bits = ((x << np.uint64(23)) | (x >> np.uint64(41))) + a
+    t = b << np.uint64(17)
+    c ^= a
+    d ^= b
+    b ^= c
+    a ^= d
+    c ^= t
+    return bits, a, b, c, (d << np.uint64(45)) | (d >> np.uint64(19))
+
+
+@vectorised
+def _unit(bits):
+    # The first 52 bits behind those of 1.0 make a number in [1, 2).
+    return (_as_float((bits >> _UNUSED) | _ONE) - 1.0) + _HALF
+
+
+@vectorised
+def draw_uniforms(states, out):
+    """Fill `out`, (DRAWN, lanes), with uniform numbers in (0, 1), from a state of a generator per lane, (4, lanes)."""
+    p, q, r, s = states[0], states[1], states[2], states[3]
+    u0, u1, u2, u3 = out[0], out[1], out[2], out[3]
+    for k in range(p.size):
+        a, b, c, d = p[k], q[k], r[k], s[k]
+        bits, a, b, c, d = _step(a, b, c, d)
+        u0[k] = _unit(bits)
+        bits, a, b, c, d = _step(a, b, c, d)
+        u1[k] = _unit(bits)
+        bits, a, b, c, d = _step(a, b, c, d)
+        u2[k] = _unit(bits)
+        bits, a, b, c, d = _step(a, b, c, d)
+        u3[k] = _unit(bits)
+        p[k], q[k], r[k], s[k] = a, b, c, d
+
+
+# Memory
+
+
+@intrinsic
+def fetch(typing_context, row):
+    """Ask for a row that will be needed soon, so that a loop that knows where it goes next does not wait for memory."""
+    byte, integer, small = ir.IntType(8), ir.IntType(64), ir.IntType(32)
+    reading, soon, data = small(0), small(3), small(1)
+
+    def generate(context, builder, signature, values):
+        array = context.make_array(row)(context, builder, values[0])
+        size = builder.mul(array.nitems, array.itemsize)
+        begin = builder.bitcast(array.data, byte.as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), small, small, small])
+        ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        with cgutils.for_range_slice(builder, integer(0), size, integer(_LINE), integer) as (offset, _):
+            builder.call(ask, [builder.gep(begin, [offset]), reading, soon, data])
+        return context.get_dummy_value()
+
+    return types.void(row), generate
+
+
+# Products of matrices
+
+
+def _adder(rows: int) -> Any:
+    """Return a compiled function that adds products to some rows at a time, which stay in registers meanwhile."""
+    vector = ir.VectorType(ir.DoubleType(), WIDTH)
+    integer, small = ir.IntType(64), ir.IntType(32)
+    nothing, first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(small, WIDTH), [0] * WIDTH)
+    flags = ("contract",)
+
+    @intrinsic
+    def add(typing_context, out, row, matrix, start, step, who, n, factors):
+        number = types.int64
+
+        def generate(context, builder, signature, values):
+            arrays = [
+                context.make_array(kind)(context, builder, value) if isinstance(kind, types.Array) else value
+                for kind, value in zip(signature.args, values, strict=True)
+            ]
+            out, row, matrix, start, step, who, n, factors = arrays
+            lanes = cgutils.unpack_tuple(builder, out.shape)[1]
+            sums = [cgutils.alloca_once(builder, vector) for _ in range(rows)]
+
+            def place(array, index):
+                return builder.bitcast(builder.gep(array.data, [index]), vector.as_pointer())
+
+            begin = [builder.mul(builder.add(row, integer(k)), lanes) for k in range(rows)]
+            with cgutils.for_range_slice(builder, integer(0), lanes, integer(WIDTH), integer) as (lane, _):
+                places = [place(out, builder.add(index, lane)) for index in begin]
+                for total, address in zip(sums, places, strict=True):
+                    builder.store(builder.load(address, align=8), total)
+                with cgutils.for_range(builder, n) as loop:
+                    site = builder.sext(builder.load(builder.gep(who.data, [loop.index])), integer)
+                    entry = builder.add(start, builder.mul(site, step))
+                    factor = builder.load(place(factors, builder.add(builder.mul(loop.index, lanes), lane)), align=8)
+                    for k, total in enumerate(sums):
+                        weight = builder.load(builder.gep(matrix.data, [builder.add(entry, integer(k))]))
+                        weight = builder.insert_element(nothing, weight, small(0))
+                        weight = builder.shuffle_vector(weight, nothing, first)
+                        product = builder.fmul(weight, factor, flags=flags)
+                        builder.store(builder.fadd(builder.load(total), product, flags=flags), total)
+                for total, address in zip(sums, places, strict=True):
+                    builder.store(builder.load(total), address, align=8)
+            return context.get_dummy_value()
+
+        return types.void(out, number, matrix, number, number, who, number, factors), generate
+
+    return add
+
+
+_add_to_four, _add_to_one = _adder(4), _adder(1)
+
+
+@vectorised
+def add_products(out, matrix, who, n, factors):
+    """Add sum_k matrix[who[k], j] factors[k] to each row j of `out`, (rows, lanes), for the first n of `who`."""
+    j = 0
+    while j + 4 <= out.shape[0]:
+        _add_to_four(out, j, matrix, j, matrix.shape[1], who, n, factors)
+        j += 4
+    while j < out.shape[0]:
+        _add_to_one(out, j, matrix, j, matrix.shape[1], who, n, factors)
+        j += 1
+
+
+@vectorised
+def add_product(out, matrix, i, who, n, factors):
+    """Add sum_k matrix[i, who[k]] factors[k] to `out`, (1, lanes), for the first n of `who`."""
+    _add_to_one(out, 0, matrix, i * matrix.shape[1], 1, who, n, factors)

@@ -1,0 +1,43 @@
+"""The contract of targets whose chains can move together: the functions of a loop over lanes.
+
+A lane is a chain. Lanes of a flock share a clock, so that the same site is tried in all of them at the same time, and
+all arrays have them as their last axis: spins s[site, lane]. A target takes part by returning a `NamedTuple` from
+`Target.lanes(width)` for which these functions are given with `implements`; what flips cost must be finite.
+"""
+
+from __future__ import annotations
+
+from bouncy._dispatch import generic
+
+
+@generic
+def init_lanes(view, s):
+    """Compute what the view keeps from the spins, (d, lanes)."""
+
+
+@generic
+def lane_costs(view, s, i, out):
+    """Write log p(s) - log p(s with site i flipped) of each lane into `out`, (1, lanes)."""
+
+
+@generic
+def fetch_lanes(view, s, i):
+    """Ask for the memory that `lane_costs` will need for site i, where sites do not come in the order of memory."""
+
+
+@generic
+def flip_lanes(view, s, i, change):
+    """Update what the view keeps after site i has changed by `change`, (lanes,): by 0, 2 or -2 in each lane.
+
+    What it costs may be put off until `settle_lanes`.
+    """
+
+
+@generic
+def settle_lanes(view):
+    """Do what `flip_lanes` put off; called at the end of a sweep, so that nothing of it is part of a state."""
+
+
+@generic
+def lane_log_probs(view, s, out):
+    """Write log p(s) of each lane into `out`, (lanes,), when the view is settled."""

@@ -1,0 +1,75 @@
+"""The loop over lanes: clock -> hits -> flips of all lanes -> recorder."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bouncy._compile import kernel
+from bouncy._vector import DRAWN, draw_uniforms, fetch
+from bouncy.clocks.contract import fill, shift
+from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
+from bouncy.recorders.lanes import record_change, record_lane_sweep
+from bouncy.targets.lanes import fetch_lanes, flip_lanes, init_lanes, lane_costs, lane_log_probs, settle_lanes
+from bouncy.tolls.lanes import count_lanes, pay_lanes
+
+# Sweeps after which everything that is kept up to date is computed anew, at a cost of one more sweep.
+RESYNC = 64
+# Hits between asking for the memory of a site and trying it.
+AHEAD = 4
+
+
+@kernel
+def advance_lanes(clock, toll, target, recorder, s, log_p, since_resync, times, sites, sweep_time, n_sweeps):
+    """Run all lanes for n sweeps.
+
+    Everything but `sweep_time` and `n_sweeps` is changed in place; `times` and `sites` are a buffer for hits. Random
+    numbers that are left over at the end of a sweep are not used, so that only generators are part of a state.
+    """
+    records = recorder.open_mean.shape[0] > 0
+    events = recorder.open_events
+    for _ in range(n_sweeps):
+        bounces, refreshments = clock.count[0], clock.count[1]
+        hits = 0
+        drawn = 0
+        reached = False
+        while not reached:
+            n, reached = fill(clock, sweep_time, times, sites)
+            for k in range(n):
+                i = np.uint32(sites[k])  # unsigned, which skips the wraparound check
+                if k + AHEAD < n:
+                    later = np.uint32(sites[k + AHEAD])
+                    fetch_lanes(target, s, later)
+                    if records:
+                        fetch(recorder.open_path[later])
+                if drawn == 0:
+                    draw_uniforms(toll.rng, toll.uniform)
+                    drawn = DRAWN
+                drawn -= 1
+                lane_costs(target, s, i, toll.cost)
+                pay_lanes(toll, s[i], toll.uniform[drawn], toll.reference[i])
+                flipped = count_lanes(toll, log_p, events[FLIPS])
+                if flipped:
+                    flip_lanes(target, s, i, toll.change)
+                    if records:
+                        record_change(recorder, s, i, toll.change, flipped, times[k])
+            hits += n
+        settle_lanes(target)
+        shift(clock, sweep_time)
+        for k in range(log_p.size):
+            events[HITS, k] += hits
+            events[BOUNCES, k] += clock.count[0] - bounces
+            events[REFRESHMENTS, k] += clock.count[1] - refreshments
+        since_resync[0] += 1
+        if since_resync[0] == RESYNC:
+            since_resync[0] = 0
+            init_lanes(target, s)
+            lane_log_probs(target, s, log_p)
+        if records:
+            record_lane_sweep(recorder, toll, target, s, log_p, sweep_time)
+
+
+@kernel
+def settle_flock(target, s, log_p):
+    """Compute what a target keeps of the spins, and log p of each lane."""
+    init_lanes(target, s)
+    lane_log_probs(target, s, log_p)
