@@ -76,8 +76,8 @@ def sample(
     sampler : str or Sampler, optional
         For spins "bps-gaussian" (the default), "bps-exponential", "hmc", "hmc-exponential", "gibbs", "gibbs-random",
         "metropolis", "metropolis-random", or an object such as `bouncy.BPS("gaussian", refreshment=0.1)` or
-        `bouncy.HMC(travel_time=2.5 * math.pi)`. For continuous targets "bps" (the default), "hmc", or an object such
-        as `bouncy.piecewise.BPS(refreshment=0.5)`.
+        `bouncy.HMC(travel_time=2.5 * math.pi)`. For continuous targets "bps" (the default), "hmc" (Gaussians),
+        "metropolis" (a `Density`), or an object such as `bouncy.piecewise.BPS(refreshment=0.5)`.
     chains : int
         Number of chains, which run in threads; from eight on see `lanes`.
     draws : int, optional

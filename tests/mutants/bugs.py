@@ -79,6 +79,7 @@ EVENTS = "piecewise/events.py"
 FLIGHT = "piecewise/flight.py"
 RAYS = "piecewise/rays.py"
 SMOOTH = "piecewise/smooth_flight.py"
+WALK = "piecewise/samplers/metropolis.py"
 POTENTIAL = "piecewise/potential.py"
 LOG_PROB = "weights::test_log_prob_of_a_run_is_that_of_its_target"
 PATHS = "piecewise/recorder.py"
@@ -1333,5 +1334,38 @@ BUGS = (
             ),
         ),
         (engine("density::test_a_density_within_a_gibbs_scheme"),),
+    ),
+    Bug(
+        "R20",
+        "a state that a proposal was refused in does not count again",
+        (Edit(WALK, "            held = 0.0\n        held += 1.0\n", "            held = 1.0\n"),),
+        (
+            engine("metropolis::test_law", "staircase"),
+            engine("metropolis::test_steps_are_those_of_the_twin", "oblique-False"),
+        ),
+    ),
+    Bug(
+        "R21",
+        "proposals are as wide as the squares of the scale",
+        (Edit(WALK, "step * scale[i] * new[i]", "step * scale[i] * scale[i] * new[i]"),),
+        (engine("metropolis::test_steps_are_those_of_the_twin", "oblique-False"),),
+    ),
+    Bug(
+        "R22",
+        "a proposal pays for gains of log p too",
+        (Edit(WALK, "if proposed - U < exponential(rng):", "if abs(proposed - U) < exponential(rng):"),),
+        (engine("metropolis::test_law", "polytope"), engine("metropolis::test_law", "staircase")),
+    ),
+    Bug(
+        "R23",
+        "the step adapts to what is recorded",
+        (Edit(WALK, "walk.step[TUNED] if stages else inf, 0.0", "walk.step[TUNED], 0.0"),),
+        (engine("metropolis::test_scale_and_step_stay_while_results_are_recorded"),),
+    ),
+    Bug(
+        "R24",
+        "the last lengths come from the last few sweeps of the warm-up",
+        (Edit("workers/paths.py", "    known &= _total_moments(workers)[0] >= _LEAST_SEEN * whole\n", ""),),
+        (engine("density::test_lengths_do_not_come_from_a_few_sweeps"),),
     ),
 )

@@ -15,6 +15,8 @@ from scipy import stats
 
 import bouncy
 from bouncy import Density, TargetError
+from bouncy.piecewise import BPS, Metropolis
+from bouncy.workers.contract import Plan
 from conftest import base_seed
 from piecewise.densities import law_of
 from storage.comparing import different
@@ -414,6 +416,17 @@ def test_the_scale_stays_while_results_are_recorded():
         assert np.array_equal(first, later)
         if warmup == 0:
             np.testing.assert_allclose(first[0], [0.05, 20.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("sampler", [BPS(), Metropolis()])
+def test_lengths_do_not_come_from_a_few_sweeps(sampler):
+    """Catches a warm-up whose last lengths are those of what was left of a stage after they were last found."""
+    (worker,) = sampler.workers(normal(), Plan(), [np.random.SeedSequence(1)], [None])
+    for sweeps, is_found in ((64 + 3, False), (64 + 20, True)):
+        worker.advance(sweeps)
+        before = worker.scale
+        type(worker).record_anew([worker])
+        assert np.allclose(before, worker.scale, rtol=1e-12) != is_found
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------

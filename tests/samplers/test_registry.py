@@ -22,14 +22,16 @@ ROOT = Path(__file__).parents[2]
 SPINS = bouncy.MRF(np.zeros((2, 2)))
 NORMAL = bouncy.Gaussian([0.0, 0.0], cov=np.eye(2))
 LASSO = examples()["lasso"]()
+WELL = examples()["density-well"]()
 
 
-@pytest.mark.parametrize(("kind", "target"), [(SpinSampler, SPINS), (PathSampler, NORMAL)])
-def test_names_stand_for_the_registered_samplers(kind, target):
+@pytest.mark.parametrize(("kind", "targets"), [(SpinSampler, [SPINS]), (PathSampler, [NORMAL, WELL])])
+def test_names_stand_for_the_registered_samplers(kind, targets):
     """Catches a name that two samplers of a kind share, that stands for another kind, or that users cannot ask for."""
     found = names(kind)
     assert len(set(found)) == len(found) >= 2
     for entry in registry(kind):
+        target = next(target for target in targets if entry.sampler.accepts(target))
         assert as_sampler(target, entry.name) is entry.sampler
         assert as_sampler(target, entry.sampler) is entry.sampler
 
@@ -37,7 +39,7 @@ def test_names_stand_for_the_registered_samplers(kind, target):
 def test_defaults():
     """Catches a default that depends on the order of files."""
     assert as_sampler(SPINS).name == "bps-gaussian"
-    assert as_sampler(LASSO).name == "bps"
+    assert as_sampler(LASSO).name == as_sampler(WELL).name == "bps"
 
 
 def test_within_takes_the_samplers_of_its_block():
@@ -56,6 +58,10 @@ def test_within_takes_the_samplers_of_its_block():
         (SPINS, bouncy.piecewise.BPS(), TypeError, "sampler must be a name or a sampler such as bouncy.BPS"),
         (SPINS, bouncy.BPS, TypeError, "sampler must be a name or a sampler such as bouncy.BPS"),
         (LASSO, "hmc", ValueError, "sampler is 'hmc'; BayesianLasso is continuous and can be sampled by: bps$"),
+        (LASSO, "metropolis", ValueError, "BayesianLasso is continuous and can be sampled by: bps$"),
+        (NORMAL, bouncy.piecewise.Metropolis(), TypeError, "Gaussian is continuous: sampler must be one of bps, hmc, "),
+        (WELL, "hmc", ValueError, "Density is continuous and can be sampled by: bps, metropolis$"),
+        (WELL, bouncy.Metropolis(), TypeError, "Density is continuous: sampler must be one of bps, metropolis, or a "),
         (LASSO, bouncy.Gibbs(), TypeError, "BayesianLasso is continuous: sampler must be one of bps, or a sampler "),
         (LASSO, bouncy.piecewise.HMC(), TypeError, "BayesianLasso is continuous: sampler must be one of bps, or a "),
     ],

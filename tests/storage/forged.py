@@ -115,6 +115,7 @@ KINDS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "truncated": (lambda: bouncy.TruncatedGaussian([0.0, 0.5], cov=[[1, 0.3], [0.3, 1]], lower=0.0), "hmc", {}),
     "continuous means": (lambda: bouncy.Gaussian([0, 1], cov=np.eye(2)), "bps", {"keep": "means", "pairs": "none"}),
     "density": (density, "bps", {}),
+    "density metropolis": (density, "metropolis", {}),
     "thinned density": (lambda: density(bound=_well_bound), "bps", {"keep": "means"}),
     "within": (scaled, "bps", {}),
     "spins within": (magnet, "gibbs", {"keep": "means"}),

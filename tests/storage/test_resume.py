@@ -77,6 +77,7 @@ CASES |= {
     "continuous hmc": (lambda: GAUSSIAN, "hmc", {}),
     "continuous means": (lambda: GAUSSIAN, "bps", {"keep": "means"}),
     "density": (density, "bps", {}),
+    "density metropolis": (density, "metropolis", {}),
     "within": (within, "bps", {}),
     "within hmc": (within, "hmc", {"thin": 2}),
     "spins within": (spins_within, "gibbs", {"keep": "means"}),

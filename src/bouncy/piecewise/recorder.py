@@ -182,8 +182,14 @@ def _enter_bin(recorder, i, x, slope, now):
         recorder.bin_index[i] = -1
         recorder.bin_low[i], recorder.bin_high[i] = -math.inf, math.inf
         return
+    _set_bin(recorder, i, _bin_of(recorder, i, x))
+
+
+@helper
+def _bin_of(recorder, i, x):
+    """Return the bin of a value of coordinate i, which has bins."""
     place = (x - recorder.low[i]) / recorder.width[i]
-    _set_bin(recorder, i, math.floor(min(max(place, -1.0), float(BINS))) + 1)
+    return math.floor(min(max(place, -1.0), float(BINS))) + 1
 
 
 @helper
@@ -227,8 +233,8 @@ def record_point(recorder, i, row, x, weight):
     recorder.open_mean[i] += weight * x
     recorder.open_square[i] += weight * x * x
     recorder.open_cell[row] += weight
-    _enter_bin(recorder, i, x, 1.0, 0.0)
-    _leave_bin(recorder, i, weight)
+    if recorder.width[i] > 0.0:
+        recorder.open_bin[i, _bin_of(recorder, i, x)] += weight
 
 
 @helper

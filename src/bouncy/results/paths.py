@@ -44,8 +44,9 @@ class PathRun(Run):
         Probability that x_i is not zero, on targets where zero has a probability of its own.
 
     All of them, and `quantile` and `probability`, are exact integrals over the path of "bps", or averages over the ends
-    of the trajectories of "hmc". Standard errors come from equal-time batches. Where these do not vary, as for a
-    coefficient that was zero all the time, they are bounds and never 0: one more excursion may have been missed.
+    of the trajectories of "hmc" or the steps of "metropolis". Standard errors come from equal-time batches. Where these
+    do not vary, as for a coefficient that was zero all the time, they are bounds and never 0: one more excursion may
+    have been missed.
     """
 
     _estimates = ("mean", "variance", "covariance", "inclusion")

@@ -153,8 +153,10 @@ def path_summary(run: PathRun) -> Summary:
     if hasattr(run, "inclusion"):
         columns["inclusion"] = Column("not 0", run.inclusion, ".3g")
     columns |= convergence(run)
-    head = head_lines(run, "wall hits and bounces", report["hits"] + report["bounces"])
-    return Summary(run, "variable", head, columns, diagnostics_lines(run, _path_events(report), _path_rates(report)))
+    hits, flips = run.sampler.events
+    head = head_lines(run, f"{hits} and bounces" if report["bounces"] else hits, report["hits"] + report["bounces"])
+    events = _path_events(report, hits, flips)
+    return Summary(run, "variable", head, columns, diagnostics_lines(run, events, _path_rates(report)))
 
 
 def convergence(run: Run) -> dict[str, Column]:
@@ -228,9 +230,10 @@ def _rates(run: SpinRun) -> str:
     return text
 
 
-def _path_events(report: dict[str, Any]) -> str:
-    """Return the numbers of events, by kind."""
-    parts = [counted(report["hits"], "wall hits"), counted(report["flips"], "crossings")] if report["hits"] else []
+def _path_events(report: dict[str, Any], hits: str, flips: str) -> str:
+    """Return the numbers of events, by kind, given what hits and flips are called."""
+    passed = f"{counted(report['flips'], flips)} ({report['flips'] / max(report['hits'], 1):.1%})"
+    parts = [counted(report["hits"], hits), passed] if report["hits"] else []
     parts += [counted(report[kind], kind) for kind in ("bounces", "refreshments") if report[kind]]
     events = max(report["hits"] + report["bounces"] + report["refreshments"], 1)
     parts += [f"{n / events:.1f} calls of {name} per event" for name, n in report.get("evaluations", {}).items() if n]

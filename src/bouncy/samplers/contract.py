@@ -168,6 +168,21 @@ class PathSampler(Sampler):
         """Return the motion continued from the same place on a changed target with the same cells."""
         return motion
 
+    def adapt(self, motions: Sequence[Any], scale: Array, stages: int) -> None:
+        """Have motions go on with other lengths, (d,), with so many stages of the warm-up to come.
+
+        Called in the warm-up of a target that does not know its scale, for the motion of each chain, and for all of
+        them together at the end of a stage. They are settled afterwards.
+        """
+        for motion in motions:
+            motion.scale[:] = scale
+            motion.v[:] = 0.0  # to be drawn anew
+
+    @property
+    def events(self) -> tuple[str, str]:
+        """What a summary calls hits and flips, in the plural."""
+        return "wall hits", "crossings"
+
     def rates(self, target: PathTarget) -> tuple[float | None, float | None]:
         """Return the expected wall hits and bounces per unit time on a target, None where they are unknown."""
         return None, None

@@ -30,8 +30,9 @@ _FEW_SWEEPS = 50
 _STAGES = 2
 # Relative error of a velocity's length.
 _ROUNDING = 1e-9
-# A length changes by this factor at most at a time.
+# A length changes by this factor at most at a time, and only where so much of a stage was seen since it last changed.
 _MOST_RESCALED = 100.0
+_LEAST_SEEN = 0.125
 
 
 class PathWorker(LoopWorker):
@@ -130,15 +131,9 @@ class PathWorker(LoopWorker):
         self._moments += _moments(batch)
         made = self.sweeps - self.begun
         if self._finds_scale and self._adapting[0] and made & (made - 1) == 0:
-            self._rescale(_scale_of([self]))  # after 1, 2, 4, ... sweeps, each time from the second half of them
+            _adapt([self], _scale_of([self]))  # after 1, 2, 4, ... sweeps, each time from the second half of them
             self._moments[:] = 0.0
         return [batch]
-
-    def _rescale(self, scale: Array) -> None:
-        """Go on with other lengths, and with a velocity that is drawn anew."""
-        self.motion.scale[:] = scale
-        self.motion.v[:] = 0.0
-        self._prepare()
 
     def totals(self) -> list[dict[str, NDArray[Any]]]:
         names = ("flips", "evaluations", "extremes", "low", "width")
@@ -154,18 +149,18 @@ class PathWorker(LoopWorker):
         Where the target does not know its scale, it is that of what all workers have seen.
         """
         low, high = _bins(workers)
-        scale = _scale_of(workers) if workers[0]._finds_scale else None
         for worker in workers:
             worker._adapting[:] = max(worker._adapting[0] - 1, 0)
-            if scale is not None:
-                worker._rescale(scale)
+        if workers[0]._finds_scale:
+            _adapt(workers, _scale_of(workers))
+        for worker in workers:
             worker.recorder.products.clear()
             worker._record(low, high, worker.recorder.products)
 
     def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
         super()._check(state)
         check_range("adapting", state["adapting"], 0, _STAGES)
-        if self._finds_scale:
+        if self._finds_scale and "motion.v" in state:
             # A particle that is too fast for its scale would meet walls without end.
             speed = np.sqrt(np.sum((state["motion.v"] / state["motion.scale"]) ** 2))
             check_range("the speed of motion.v in motion.scale", speed, 1.0 - _ROUNDING, 1.0 + _ROUNDING)
@@ -229,17 +224,31 @@ def _bins(workers: Sequence[PathWorker]) -> tuple[Array, Array]:
     return np.maximum(low, least), np.minimum(high, most)
 
 
+def _total_moments(workers: Sequence[PathWorker]) -> Array:
+    total: Array = np.sum([worker._moments + _moments(worker.open_sums()[0]) for worker in workers], axis=0)
+    return total
+
+
 def _mean_and_deviation(workers: Sequence[PathWorker]) -> tuple[Array, Array]:
     """Return mean and standard deviation of what was recorded, (d,) each; NaN where that is nothing."""
-    total = np.sum([worker._moments + _moments(worker.open_sums()[0]) for worker in workers], axis=0)
+    total = _total_moments(workers)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean, square = total[1:] / total[0]
         return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
+
+
+def _adapt(workers: Sequence[PathWorker], scale: Array) -> None:
+    """Have workers go on with other lengths, (d,)."""
+    workers[0]._sampler.adapt([worker.motion for worker in workers], scale, int(workers[0]._adapting[0]))
+    for worker in workers:
+        worker._prepare()
 
 
 def _scale_of(workers: Sequence[PathWorker]) -> Array:
     """Return the standard deviation of each coordinate, (d,), or its present length where nothing is known."""
     present = np.exp(np.mean([np.log(worker.scale) for worker in workers], axis=0))
     _, deviation = _mean_and_deviation(workers)
+    whole = sum(worker.sweep_time * (worker.sweeps - worker.begun) for worker in workers)
     known = np.isfinite(deviation) & (deviation > 0.0)
+    known &= _total_moments(workers)[0] >= _LEAST_SEEN * whole
     return np.clip(np.where(known, deviation, present), present / _MOST_RESCALED, present * _MOST_RESCALED)

@@ -66,7 +66,8 @@ class DensityBinding(Binding):
         if "gradient" not in self._functions:
             warnings.warn(
                 "without gradient(y, out, data) differences of log_prob take its place: three evaluations for each "
-                "point of a ray and 2 d at each bounce. Give the gradient, by hand or from an automatic one",
+                "point of a ray and 2 d at each bounce. Give the gradient, by hand or from an automatic one, or use "
+                "the sampler 'metropolis', which needs none",
                 SlowTargetWarning,
                 stacklevel=5,
             )

@@ -87,6 +87,8 @@ class Density(PathTarget):
 
     Notes
     -----
+    The sampler "metropolis" needs no gradient, edges or walls. The rest is about "bps", the default.
+
     The particle pays for the positive variation of U = -log p along its ray from an Exp(1) budget and reflects off the
     gradient where it is spent; at a wall it pays for the jump of U or turns back (Pakman 2017, section 2). Event times
     are exact up to rounding as long as U is resolved by the steps of the search, which adapts to it
