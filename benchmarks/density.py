@@ -24,7 +24,7 @@ NOTE = (
 )
 HEADER = "density | against | estimate | per"
 
-_CHAINS = 16
+CHAINS = 16
 
 
 class Problem(NamedTuple):
@@ -84,19 +84,19 @@ def _measure(problem: Problem, quick: bool) -> list[Figure]:
     density = problem.density()
     exact = density.moments()
     with peers(density) as ask:
-        samplers = {"bouncy": ours(density, _CHAINS, problem.draws // share)}
+        samplers = {"bouncy": ours(density, CHAINS, problem.draws // share)}
         for name, settings in problem.rivals.items():
-            told = settings | {"chains": _CHAINS, "draws": settings["draws"] // share}
+            told = settings | {"chains": CHAINS, "draws": settings["draws"] // share}
             samplers[name] = random_walks(density, **told) if name == _WALK else peer(ask, **told)
-        found = _interleaved(samplers, rounds)
+        found = in_turn(samplers, rounds)
     for name, results in found.items():
         if not (problem.jumps and name in (_NUTS, _EAGER)):  # which may not get anywhere
-            _check(results, exact, f"{density.label}, {name}")
-    figures = [figure for name in problem.rivals for figure in _ratios(density, name, found, exact)]
+            check(results, exact, f"{density.label}, {name}")
+    figures = [figure for name in problem.rivals for figure in ratios(density, found, exact, "bouncy", name)]
     return figures + [_error(density, name, found[name], exact) for name in (_NUTS, _EAGER) if problem.jumps]
 
 
-def _interleaved(samplers: dict[str, Sampler], rounds: int) -> dict[str, list[Result]]:
+def in_turn(samplers: dict[str, Sampler], rounds: int) -> dict[str, list[Result]]:
     """Run the samplers in turn, after one round that compiles; every round starts with another one."""
     names = list(samplers)
     found: dict[str, list[Result]] = {name: [] for name in names}
@@ -106,13 +106,14 @@ def _interleaved(samplers: dict[str, Sampler], rounds: int) -> dict[str, list[Re
     return {name: results[1:] for name, results in found.items()}
 
 
-def _ratios(density: Density, name: str, found: dict[str, list[Result]], exact: Moments) -> list[Figure]:
+def ratios(density: Density, found: dict[str, list[Result]], exact: Moments, ours: str, other: str) -> list[Figure]:
+    """Return the effective samples of one of our samplers, divided by those of another one."""
     figures = []
     for estimate in ("mean", "variance"):
         for label, spent in (("evaluation", "evaluations"), ("CPU second", "seconds")):
-            own, rival = (_costs(found[one], estimate, spent, exact) for one in ("bouncy", name))
-            what = f"{density.label} | {name} | {estimate} | {label}"
-            details = {"density": density.label, "against": name, "estimate": estimate, "per": label}
+            own, rival = (_costs(found[one], estimate, spent, exact) for one in (ours, other))
+            what = f"{density.label} | {other} | {estimate} | {label}"
+            details = {"density": density.label, "against": other, "estimate": estimate, "per": label}
             if estimate == "mean":
                 details |= {"effective_samples": 1.0 / np.mean(own), "of_the_other": 1.0 / np.mean(rival)}
             figures.append(Figure(what, median(rival / own), sense="at least", details=details))
@@ -121,7 +122,7 @@ def _ratios(density: Density, name: str, found: dict[str, list[Result]], exact: 
 
 def _costs(results: Sequence[Result], estimate: str, spent: str, exact: Moments) -> Array:
     """Return squared error x what was spent in each round, (rounds,), at the coordinate that is worst over all."""
-    squares = np.array([np.square(one.errors(exact)[estimate]).mean(axis=0) for one in results]) / _CHAINS
+    squares = np.array([np.square(one.errors(exact)[estimate]).mean(axis=0) for one in results]) / CHAINS
     return squares[:, np.argmax(squares.sum(axis=0))] * [getattr(one, spent) for one in results]
 
 
@@ -132,7 +133,7 @@ def _error(density: Density, name: str, results: Sequence[Result], exact: Moment
     return Figure(f"{density.label} | {name} | (its error) | ", median(errors[:, worst]), unit="sd")
 
 
-def _check(results: Sequence[Result], exact: Moments, label: str) -> None:
+def check(results: Sequence[Result], exact: Moments, label: str) -> None:
     """Raise if means are further from the exact ones than their spread explains."""
     batches = [Batches({"mean": one.averages[:, 0]}, one.seconds) for one in results]
     check_exact(batches, "mean", exact.mean, label)

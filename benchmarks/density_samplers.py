@@ -45,15 +45,14 @@ Sampler = Callable[[int], Result]
 Ask = Callable[..., dict[str, Any]]
 
 
-def ours(density: Density, chains: int, draws: int) -> Sampler:
+def ours(density: Density, chains: int, draws: int, sampler: str = "bps") -> Sampler:
     functions = {"log_prob": density.log_prob, "gradient": density.gradient, "data": density.data}
     target = bouncy.Density(density.d, initial=density.start, **functions, **density.options)
     options = {"draws": draws, "warmup": _WARMUP, "chains": 1, "keep": "means", "pairs": "none"}
 
     def run(seed: int) -> Result:
-        runs = [
-            bouncy.sample(target, seed=chains * seed + k, threads=1, progress=False, **options) for k in range(chains)
-        ]
+        seeds = range(chains * seed, chains * (seed + 1))
+        runs = [bouncy.sample(target, sampler, seed=k, threads=1, progress=False, **options) for k in seeds]
         averages = np.array([[one.mean, one.variance + one.mean**2] for one in runs])
         evaluations = sum(sum(one.diagnostics["evaluations"].values()) for one in runs)
         return Result(averages, evaluations, sum(one.sampling_seconds for one in runs))

@@ -24,6 +24,7 @@ import report
 import spike_slab
 import startup
 import truncated
+import walks
 from tqdm import tqdm
 
 QUESTIONS = {
@@ -42,6 +43,7 @@ QUESTIONS = {
     "long-runs": long_runs,
     "chains": chains,
     "density": density,
+    "walks": walks,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 
