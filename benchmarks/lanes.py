@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,8 +50,43 @@ PROBLEMS = (
 )
 
 
+# Growth with the number of chains that share a clock, and with d for 64 of them.
+LANES = (4, 8, 16, 32, 64, 128, 256)
+_GROWING: dict[str, Callable[[int], bouncy.MRF]] = {"3-regular": regular_graph, "dense": dense}
+_SIZES = {"3-regular": (100, 1000, 10_000, 100_000), "dense": (10, 30, 100, 300, 1000)}
+_BY_LANES = ("torus 64x64, 0.3", "3-regular, d = 10^4", "dense, d = 10", "dense, d = 100", "dense, d = 1000")
+_PLOT = "lanes.png"
+
+
 def tasks(quick: bool) -> list[Task]:
-    return [Task(problem.label, partial(_measure, problem, quick)) for problem in PROBLEMS]
+    costs = [Task(problem.label, partial(_measure, problem, quick)) for problem in PROBLEMS]
+    by_lanes = [
+        Task(f"{problem.label}, growth", partial(_grow, problem.label, problem.build(0), LANES, quick))
+        for problem in PROBLEMS
+        if problem.label in _BY_LANES
+    ]
+    by_size = [
+        Task(f"{name}, d = {d}", partial(_grow, name, build(d), (64,), quick))
+        for name, build in _GROWING.items()
+        for d in _SIZES[name]
+    ]
+    return [*costs, *by_lanes, *by_size]
+
+
+def _grow(label: str, target: bouncy.MRF, lanes: Sequence[int], quick: bool) -> list[Figure]:
+    """Return times of `bps-gaussian` with means recorded, for several numbers of lanes."""
+    hits = 1_000_000 if quick else 3_000_000
+    jobs: dict[Any, Any] = {"bare": metropolis_job(target, 500_000)}
+    jobs |= {n: flock_job(target, "bps-gaussian", n, hits) for n in lanes}
+    seconds = interleaved(jobs, 3 if quick else 5)
+    return [
+        Figure(
+            f"{label}, d = {target.d} | bps-gaussian | {n} | means",
+            median(seconds[n] / seconds["bare"]),
+            details={"growth": label, "d": target.d, "chains": n, "by": "d" if len(lanes) == 1 else "chains"},
+        )
+        for n in lanes
+    ]
 
 
 def _measure(problem: Problem, quick: bool) -> list[Figure]:
@@ -75,3 +111,37 @@ def _figure(problem: Problem, sampler: str, chains: int, means: bool, ratio: flo
         "at most",
         details={"model": problem.label, "sampler": sampler, "chains": chains, "means": means},
     )
+
+
+def draw(figures: Sequence[Figure], directory: Path) -> Path:
+    """Draw time per attempted flip and chain against the number of chains that share a clock, and against d."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
+    figure, panels = plt.subplots(1, 2, figsize=(11.0, 4.4), layout="constrained", sharey=True)
+    titles = {"chains": "chains that share a clock", "d": "number of spins d"}
+    for axes, (by, title) in zip(panels, titles.items(), strict=True):
+        points = [f for f in figures if f.details.get("by") == by]
+        for k, name in enumerate(dict.fromkeys(f.details["growth"] for f in points)):
+            mine = [f for f in points if f.details["growth"] == name]
+            x, y = [f.details[by] for f in mine], [f.median.value for f in mine]
+            axes.plot(x, y, marker="os^vD"[k], color=colours[k], label=name, linewidth=2, markersize=6)
+        axes.axhline(1.0, color="#777777", linestyle=":")
+        axes.set(xscale="log", yscale="log", xlabel=title)
+        axes.grid(which="major", color="#dddddd")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+    panels[0].set_xticks(LANES, [str(n) for n in LANES])
+    panels[0].minorticks_off()
+    ticks = [0.2, 0.3, 0.5, 1.0, 2.0]
+    panels[0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    panels[0].set_ylabel("time per attempted flip and chain\n(a bare Metropolis loop is 1)")
+    panels[0].set_title("bps-gaussian, means recorded")
+    panels[1].set_title("64 chains share a clock")
+    path = directory / _PLOT
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+    return path

@@ -109,8 +109,8 @@ def _answer(name: str, question: ModuleType, tasks: list[report.Task], bar: Any)
 def _save(sections: list[report.Section], directory: Path) -> None:
     report.save(sections, directory)
     for section in sections:
-        if section.name == "growth":
-            growth.draw(section.figures, directory)
+        if hasattr(QUESTIONS[section.name], "draw"):
+            QUESTIONS[section.name].draw(section.figures, directory)
 
 
 if __name__ == "__main__":

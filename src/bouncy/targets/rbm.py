@@ -146,6 +146,9 @@ class RBM(Target):
         """Return the arrays for compiled loops: those of the equivalent Markov random field."""
         return self._mrf.view()
 
+    def lanes(self, width: int) -> Any:
+        return self._mrf.lanes(width)
+
     def edges(self) -> scipy.sparse.csr_array:
         """Return the pattern of non-zero weights, a symmetric (d, d) `csr_array` of bool."""
         return self._mrf.edges()

@@ -13,7 +13,7 @@ from bouncy.targets.lanes import fetch_lanes, flip_lanes, init_lanes, lane_costs
 from bouncy.tolls.lanes import count_lanes, pay_lanes
 
 # Sweeps after which everything that is kept up to date is computed anew, at a cost of one more sweep.
-RESYNC = 64
+RESYNC = 256
 # Hits between asking for the memory of a site and trying it.
 AHEAD = 4
 
