@@ -1,0 +1,102 @@
+"""Views of targets for lanes: costs and log p of every lane, also while changes of the fields are put off."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import bouncy
+from bouncy.targets.fields import DenseLanes, SparseLanes
+from helpers.lanes import begin_view, costs_of_view, flip_in_view, log_probs_of_view, settle_view
+
+WIDTHS = (8, 24)
+ROUNDING = 1e-12
+# Steps of a walk after which nothing is put off.
+SETTLED = (0, 18, 19, 55, 74)
+
+
+def dense(d, rng):
+    M = np.triu(rng.normal(size=(d, d)), 1)
+    return bouncy.MRF(M + M.T, rng.normal(size=d), offset=0.7)
+
+
+def stars(degrees, rng):
+    """Return a sparse model with sites of each of these degrees, the centres of stars that share no leaves."""
+    d = len(degrees) + sum(degrees)
+    M, leaf = np.zeros((d, d)), len(degrees)
+    for centre, degree in enumerate(degrees):
+        M[centre, leaf : leaf + degree] = rng.normal(size=degree)
+        leaf += degree
+    order = rng.permutation(d)  # so that neighbours come before and after a site
+    M = (M + M.T)[np.ix_(order, order)]
+    return bouncy.MRF(scipy.sparse.csr_array(M), rng.normal(size=d), offset=-1.3)
+
+
+MODELS = {
+    **{f"dense {d}": (lambda rng, d=d: dense(d, rng)) for d in (1, 2, 10, 16, 17, 48, 49, 60)},
+    "sparse degrees 0 to 9": lambda rng: stars(range(10), rng),
+    "sparse lattice": lambda rng: bouncy.MRF.ising((5, 7), 0.4, 0.2),
+    "sparse without couplings": lambda rng: bouncy.MRF(scipy.sparse.csr_array((3, 3)), rng.normal(size=3)),
+}
+
+
+def costs(target, s):
+    """Return log p(s) - log p(s flipped at i) of all sites and lanes, (d, lanes), computed in full."""
+    flipped = np.repeat(s.T[:, None], target.d, axis=1)
+    flipped[:, range(target.d), range(target.d)] *= -1
+    return (target.log_prob(s.T)[:, None] - target.log_prob(flipped)).T
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", MODELS)
+def test_costs_are_differences_of_log_prob(name, width, rng):
+    """Catches a stale field, a change that is lost or added twice, and fields of another lane.
+
+    A random walk of flips, each in some of the lanes: more than fill a block of changes that are put off. Costs of all
+    sites are asked for in the middle of blocks, where they must not change what was put off, and after settling.
+    """
+    target = MODELS[name](rng)
+    view, d = target.lanes(width), target.d
+    assert isinstance(view, SparseLanes if name.startswith("sparse") else DenseLanes)
+    s = rng.choice(np.array([-1, 1], np.int8), (d, width))
+    begin_view(view, s)
+    out, log_p, change = np.full((d, 1, width), np.nan), np.full(width, np.nan), np.empty(width)
+    scale = 1.0 + np.abs(costs(target, s)).max()
+    for step in range(75):
+        if step % 5 == 0 or step in SETTLED:
+            expected = costs(target, s)
+            costs_of_view(view, s, out)
+            np.testing.assert_allclose(out[:, 0], expected, rtol=0, atol=ROUNDING * scale)
+        if step in SETTLED:
+            settle_view(view)
+            costs_of_view(view, s, out)
+            np.testing.assert_allclose(out[:, 0], expected, rtol=0, atol=ROUNDING * scale)
+            log_probs_of_view(view, s, log_p)
+            np.testing.assert_allclose(log_p, target.log_prob(s.T), rtol=1e-13, atol=ROUNDING * scale)
+        i = int(rng.integers(d))
+        change[:] = np.where(rng.random(width) < 0.4, -2.0 * s[i], 0.0)
+        flip_in_view(view, s, i, change)
+
+
+@pytest.mark.parametrize("name", ["dense 60", "sparse lattice"])
+def test_a_view_that_begins_anew_forgets_what_was_put_off(name, rng):
+    """Catches changes of former spins that are added to the fields of new ones."""
+    target, width = MODELS[name](rng), 8
+    view, s = target.lanes(width), rng.choice(np.array([-1, 1], np.int8), (target.d, width))
+    begin_view(view, s)
+    for i in range(5):
+        flip_in_view(view, s, i, -2.0 * s[i])
+    s[:] = rng.choice(np.array([-1, 1], np.int8), s.shape)
+    begin_view(view, s)
+    out = np.empty((target.d, 1, width))
+    costs_of_view(view, s, out)
+    np.testing.assert_allclose(out[:, 0], costs(target, s), rtol=0, atol=1e-11)
+
+
+def test_dense_models_put_off_what_they_can():
+    """Catches blocks that are never used: then the tests above would not see them."""
+    assert [dense(d, np.random.default_rng(1)).lanes(8).who.size for d in (1, 16, 17, 48, 49)] == [1, 1, 8, 8, 16]
+
+
+def test_only_mrfs_have_lanes():
+    """Catches a target that is taken for one with lanes: its loop would not compile."""
+    assert bouncy.Polynomial({(0, 1, 2): 0.4}).lanes(8) is None

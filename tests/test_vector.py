@@ -1,0 +1,112 @@
+"""Arithmetic over lanes: the exponential function, random numbers and products of matrices."""
+
+import math
+
+import numpy as np
+import pytest
+
+from bouncy._random import new_state, next_bits
+from bouncy._vector import DRAWN, WIDTH, padded
+from helpers.lanes import exp_of, product, products, uniforms
+
+LARGEST = 700.0
+
+
+def exp(x):
+    out = np.empty_like(x)
+    exp_of(x, out)
+    return out
+
+
+# --- the exponential function -----------------------------------------------------------------------------------------
+
+
+def test_exp_is_that_of_math(rng):
+    """Catches a coefficient, a rounding or an exponent that is off: sees a relative error of 2e-15, over all numbers.
+
+    Next to k log 2 / 2 another power of two is taken, and next to 0 everything rests on the first coefficients.
+    """
+    halves = np.arange(-2018, 2019) * (0.5 * math.log(2.0))
+    near = (halves[:, None] + np.linspace(-1e-9, 1e-9, 7)).ravel()
+    small = np.array([sign * 10.0**-k for k in range(1, 20) for sign in (1, -1)])
+    x = np.concatenate([[0.0, -0.0, 1.0, -LARGEST, LARGEST], near, small, rng.uniform(-LARGEST, LARGEST, 40_000)])
+    expected = np.array([math.exp(number) for number in x])
+    assert np.abs(exp(x) / expected - 1.0).max() < 2e-15
+    assert exp(np.zeros(1))[0] == pytest.approx(1.0, rel=1e-15)
+
+
+def test_exp_ends_at_its_largest_numbers():
+    """Catches numbers that overflow, or come back from the other end: such a cost would pass, and must not."""
+    far = np.array([700.0001, 709.9, 1e3, 1e6, 1e18, 1e300, np.inf])
+    np.testing.assert_array_equal(exp(far), exp(np.full(far.size, LARGEST)))
+    np.testing.assert_array_equal(exp(-far), exp(np.full(far.size, -LARGEST)))
+    assert exp(-far).min() > 0.0
+
+
+# --- random numbers ---------------------------------------------------------------------------------------------------
+
+
+def literal(state, n):
+    """Return the next n numbers of a generator, (4,): half a step of 2^-52 above the number of its first 52 bits."""
+    with np.errstate(over="ignore"):
+        bits = [int(next_bits(state)) for _ in range(n)]
+    return [(2 * (word >> 12) + 1) * 2.0**-53 for word in bits]
+
+
+@pytest.mark.parametrize("width", [WIDTH, 3 * WIDTH])
+def test_uniforms_are_those_of_the_generator_of_each_lane(seed, width):
+    """Catches a lane that draws from another one's generator, and any slip in a step, bit for bit."""
+    states = np.array([new_state(child) for child in np.random.SeedSequence(seed).spawn(width)]).T.copy()
+    own = [states[:, k].copy() for k in range(width)]
+    for _ in range(20):
+        out = np.empty((DRAWN, width))
+        uniforms(states, out)
+        assert out.T.tolist() == [literal(state, DRAWN) for state in own]
+        assert states.T.tolist() == [state.tolist() for state in own]
+
+
+def test_uniforms_are_neither_0_nor_1():
+    """Catches a number at an end: 0 passes at any cost, and 1 is refused where a flip costs nothing."""
+    states = np.zeros((4, WIDTH), np.uint64)
+    states[0, 1], states[3, 1] = 2**64 - 1, 1  # the next bits are all ones
+    out = np.empty((DRAWN, WIDTH))
+    uniforms(states, out)
+    assert out[0, 0] == 2.0**-53
+    assert out[0, 1] == 1.0 - 2.0**-53
+
+
+# --- products of matrices ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [WIDTH, 2 * WIDTH])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 8, 11])
+def test_products_of_matrices(rows, width, rng):
+    """Catches rows or lanes that are left out or added twice; small integers, whose sums have no rounding."""
+    matrix = rng.integers(-8, 9, (20, rows)).astype(float)
+    for n in range(21):
+        who = rng.integers(0, 20, 20).astype(np.int32)
+        factors = rng.integers(-8, 9, (20, width)).astype(float)
+        out = rng.integers(-8, 9, (rows, width)).astype(float)
+        expected = out + matrix[who[:n]].T @ factors[:n]
+        products(out, matrix, who, n, factors)
+        np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("width", [WIDTH, 2 * WIDTH])
+@pytest.mark.parametrize("d", [1, 3, 20])
+def test_product_of_a_row(d, width, rng):
+    """Catches the product with a column, or of a part of the row, where that of one row is asked for."""
+    matrix = rng.integers(-8, 9, (d, d)).astype(float)
+    for n in range(21):
+        who = rng.integers(0, d, 20).astype(np.int32)
+        factors = rng.integers(-8, 9, (20, width)).astype(float)
+        i, out = int(rng.integers(d)), rng.integers(-8, 9, (1, width)).astype(float)
+        expected = out[0] + matrix[i, who[:n]] @ factors[:n]
+        product(out, matrix, i, who, n, factors)
+        np.testing.assert_array_equal(out[0], expected)
+
+
+@pytest.mark.parametrize(("lanes", "row"), [(1, 8), (7, 8), (8, 8), (9, 16), (64, 64), (65, 72)])
+def test_rows_have_room_for_their_lanes(lanes, row):
+    """Catches a row that is shorter than its lanes, or no multiple of what is worked on together."""
+    assert padded(lanes) == row
