@@ -63,7 +63,7 @@ def lane_sums(recorder: LaneRecorder, s: NDArray[np.int8], lanes: int, pairs: st
         "events": recorder.open_events,
         **({} if pairs == "none" else recorder.pairs.sums(s, recorder.open_path, t)),
     }
-    columns = {name: np.ascontiguousarray(array[:, :lanes].T) for name, array in sums.items()}
+    columns = {name: array[:, :lanes].T.copy() for name, array in sums.items()}  # also where d = 1
     if pairs == "all":
         columns |= {name: _as_matrices(columns[name], recorder.pairs) for name in ("pair_path", "pair_mean")}
     return [{name: array[k] for name, array in columns.items()} for k in range(lanes)]
@@ -86,7 +86,7 @@ def _as_matrices(values: NDArray[np.float64], pairs: EdgePairs) -> NDArray[np.fl
 
 @vectorised
 def record_change(recorder, s, i, change, count, t):
-    """Account for the change of site i, (lanes,), `count` of them not 0, t after the sweep began."""
+    """Account for the change of site i, (lanes,), t after the sweep began; in `count` chains it is not 0."""
     recorder.flips[i] += count
     t += recorder.elapsed[0]
     path = recorder.open_path[i]

@@ -57,8 +57,11 @@ def pay_lanes(toll, spin, uniform, reference):
 
 
 @vectorised
-def count_lanes(toll, log_p, flips):
-    """Bring log p and the numbers of flips, (lanes,), up to date, and return in how many lanes the site flipped."""
+def count_lanes(toll, log_p, flips, chains):
+    """Bring log p and the numbers of flips, (lanes,), up to date.
+
+    Return in how many lanes the site flipped, and in how many of the first ones, which are chains.
+    """
     cost, change = toll.cost[0], toll.change
     total = 0.0
     for k in range(cost.size):  # apart from the decisions: numba makes no vector code of both in one loop
@@ -66,7 +69,12 @@ def count_lanes(toll, log_p, flips):
         log_p[k] -= passed * cost[k]
         flips[k] += passed
         total += passed
-    return int(total)
+    if chains == cost.size or not total:
+        return int(total), int(total)
+    counted = 0.0
+    for k in range(chains):
+        counted += 0.25 * change[k] * change[k]
+    return int(total), int(counted)
 
 
 @vectorised

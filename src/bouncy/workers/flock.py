@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy._dispatch import check_range
+from bouncy._dispatch import check_bounds, check_range
 from bouncy._memory import aligned_empty
 from bouncy._random import new_state
 from bouncy.clocks.by_address import linked
@@ -93,7 +93,7 @@ class FlockWorker(LoopWorker):
 
     def _run(self, sweeps: int) -> None:
         advance_lanes(
-            self._ticking, self.toll, self.view, self.recorder, self.s, self.log_p, self.since_resync,
+            self._ticking, self.toll, self.view, self.recorder, self.s, self.log_p, self.chains, self.since_resync,
             self._times, self._sites, self.sweep_time, sweeps,
         )  # fmt: skip
 
@@ -144,6 +144,7 @@ class FlockWorker(LoopWorker):
 
     def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
         super()._check(state)
+        check_bounds(state, "view", self.view)
         check_range("lanes", state["lanes"], 1, self.s.shape[1])
         check_range("since_resync", state["since_resync"], 0, RESYNC - 1)
         if not (np.abs(state["s"]) == 1).all() or not state["toll.rng"].any(axis=0).all():

@@ -19,11 +19,12 @@ AHEAD = 4
 
 
 @kernel
-def advance_lanes(clock, toll, target, recorder, s, log_p, since_resync, times, sites, sweep_time, n_sweeps):
+def advance_lanes(clock, toll, target, recorder, s, log_p, chains, since_resync, times, sites, sweep_time, n_sweeps):
     """Run all lanes for n sweeps.
 
-    Everything but `sweep_time` and `n_sweeps` is changed in place; `times` and `sites` are a buffer for hits. Random
-    numbers that are left over at the end of a sweep are not used, so that only generators are part of a state.
+    The first `chains` of them are counted where they are counted together. Everything but `chains`, `sweep_time` and
+    `n_sweeps` is changed in place; `times` and `sites` are a buffer for hits. Random numbers that are left over at the
+    end of a sweep are not used, so that only generators are part of a state.
     """
     records = recorder.open_mean.shape[0] > 0
     events = recorder.open_events
@@ -47,11 +48,11 @@ def advance_lanes(clock, toll, target, recorder, s, log_p, since_resync, times, 
                 drawn -= 1
                 lane_costs(target, s, i, toll.cost)
                 pay_lanes(toll, s[i], toll.uniform[drawn], toll.reference[i])
-                flipped = count_lanes(toll, log_p, events[FLIPS])
+                flipped, counted = count_lanes(toll, log_p, events[FLIPS], chains)
                 if flipped:
                     flip_lanes(target, s, i, toll.change)
                     if records:
-                        record_change(recorder, s, i, toll.change, flipped, times[k])
+                        record_change(recorder, s, i, toll.change, counted, times[k])
             hits += n
         settle_lanes(target)
         shift(clock, sweep_time)
