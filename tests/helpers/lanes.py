@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import kernel
+from bouncy._dispatch import implements, part
 from bouncy._random import next_bits
 from bouncy._vector import DRAWN, add_product, add_products, draw_uniforms, exp
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.targets.lanes import flip_lanes, init_lanes, lane_costs, lane_log_probs, settle_lanes
 from bouncy.targets.mrf import MRF
+from bouncy.tolls.contract import pay
 from bouncy.workers.flock import FlockWorker
 
 # Compiled doors
@@ -94,6 +96,23 @@ def listed_uniforms(rng: NDArray[np.uint64], hits: int) -> list[float]:
         while len(found) < hits:
             found += reversed([unit(int(next_bits(rng))) for _ in range(DRAWN)])
     return found[:hits]
+
+
+@part()
+class Listed(NamedTuple):
+    """A toll of a scalar chain that decides as a lane does, by numbers that are given."""
+
+    numbers: NDArray[np.float64]  # (n,)
+    bath: float
+    at: NDArray[np.int64]  # (1,) how many were used
+    purse: NDArray[np.float64]  # (1,) not used
+
+
+@implements(pay, Listed)
+def _pay(toll, purse, cost, i):
+    u = toll.numbers[toll.at[0]]
+    toll.at[0] += 1
+    return u * (toll.bath + math.exp(cost)) < 1.0, purse
 
 
 class Sums(NamedTuple):

@@ -14,6 +14,7 @@ from bouncy.samplers import as_sampler, names
 from bouncy.workers.contract import Keep, Plan, Slice, Worker, joined
 
 SPINS = bouncy.MRF.ising((2, 3), coupling=0.3, field=0.1)
+DENSE = bouncy.MRF.random(17, seed=2)
 BOX = bouncy.TruncatedGaussian([0.5, -1.0], cov=[[1.0, 0.6], [0.6, 2.0]], lower=[-0.5, -np.inf], upper=[2.0, 1.0])
 WELL = examples()["density-well"]()
 SLAB = bouncy.SpikeSlab(np.array([[1.0, 0.2], [0.3, -1.0], [0.5, 0.5]]), [0.5, -0.2, 0.4], inclusion=0.5,
@@ -47,14 +48,20 @@ CASES = {
     "block-bps": (SCALED, "bps", "all"),
     "block-hmc": (SCALED, "hmc", "none"),
     "block-spins": (FIELD, "gibbs", "all"),
+    "flock-dense": (DENSE, "bps-gaussian", "all"),
+    "flock-sparse": (SPINS, "gibbs-random", "edges"),
 }
+# Chains of a worker, where it has more than one.
+CHAINS = {"flock-dense": 3, "flock-sparse": 11}
 
 
 def new_worker(case: str, *, slots: int = 4, per_draw: int = 1, seed: int = 4) -> Any:
-    """Return a worker, of one chain, that has made no sweeps."""
+    """Return a worker that has made no sweeps, of one chain unless it is a flock."""
     target, sampler, pairs = CASES[case]
-    plan = Plan(per_draw, slots, pairs)
-    (worker,) = target.workers(as_sampler(target, sampler), plan, [np.random.SeedSequence(seed)], [None])
+    chains = CHAINS.get(case, 1)
+    plan = Plan(per_draw, slots, pairs, chains)
+    seeds = [np.random.SeedSequence([seed, k] if k else seed) for k in range(chains)]
+    (worker,) = target.workers(as_sampler(target, sampler), plan, seeds, [None] * chains)
     return worker
 
 

@@ -75,19 +75,19 @@ def test_batches_add_up_to_one_single_batch(case, slots, monkeypatch):
     many = recording(case, slots=slots)
     closed = many.advance(SWEEPS).batches[0]
     single = only_one_batch(recording(case, slots=slots), monkeypatch)
-    compare(total([*closed, *many.open_sums()]), single.open_sums()[0], close)
+    compare(total([*closed, many.open_sums()[0]]), single.open_sums()[0], close)
     batches = Batches(slots)
     for batch in closed:
         batches.append(batch)
     assert len(batches.closed) == SWEEPS // batch_length(SWEEPS, slots)
-    compare(total([*batches.closed, *many.open_sums()]), single.open_sums()[0], close)
+    compare(total([*batches.closed, many.open_sums()[0]]), single.open_sums()[0], close)
 
 
 def only_one_batch(worker, monkeypatch):
     """Advance a worker that closes no batch, and return it."""
     with monkeypatch.context() as patch:
         patch.setattr("bouncy.workers.loop.batch_length", lambda n, most: 1 << 40)
-        assert worker.advance(SWEEPS).batches == [[]]
+        assert not any(worker.advance(SWEEPS).batches)
     return worker
 
 
