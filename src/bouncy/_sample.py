@@ -295,19 +295,12 @@ def _lanes(setup: Setup, chains: int, asked: int | None) -> int:
     if asked is None and chains < _FLOCK:
         return 1
     lanes = _LANES if asked is None else check_count("lanes", asked)
-    refusal = None if lanes == 1 else _refusal_of_lanes(setup)
+    refusal = None if lanes == 1 else setup.refusal_of_lanes()
     if refusal is None:
         return min(lanes, chains)
     if asked is None:
         return 1
     raise ValueError(f"lanes is {lanes}, but {refusal}; leave lanes out, or pass lanes=1")
-
-
-def _refusal_of_lanes(setup: Setup) -> str | None:
-    if setup.keep == "path":
-        return "keep='path' is for chains with clocks of their own, whose flips come at times of their own"
-    refusal: str | None = setup.sampler.refusal_of_lanes(setup.target)
-    return refusal
 
 
 def _starts(target: Samplable[Any], initial: ArrayLike | None, chains: int) -> list[Any]:

@@ -70,6 +70,13 @@ class Setup:
         known: tuple[float | None, float | None] = self.sampler.rates(self.target)
         return known
 
+    def refusal_of_lanes(self) -> str | None:
+        """Return why chains cannot share a clock, or None if they can."""
+        if self.keep == "path":
+            return "keep='path' is for chains with clocks of their own, whose flips come at times of their own"
+        refusal: str | None = self.sampler.refusal_of_lanes(self.target)
+        return refusal
+
     def new_workers(self, seeds: Sequence[np.random.SeedSequence], starts: Sequence[Any]) -> list[Worker]:
         """Return workers for as many chains as there are seeds; None as a start leaves it to the target."""
         plan = Plan(self.per_draw, self.slots, self.pairs, self.lanes)

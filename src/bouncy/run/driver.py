@@ -415,7 +415,10 @@ def restored_workers(data: Data) -> list[Worker]:
     workers = data.setup.new_workers([np.random.SeedSequence(0)] * len(data.chains), starts)
     first = 0
     for worker, state in zip(workers, data.states, strict=True):
+        chains = worker.chains
         worker.restore(state)
+        if worker.chains != chains:
+            raise ValueError(f"a worker carries {worker.chains} chains; expected {chains}")
         worker.first = data.chains[first]
         first += worker.chains
         if (worker.sweeps, worker.begun) != (data.sweeps, data.begun):

@@ -102,10 +102,12 @@ class Header:
             pairs=self._word("pairs", ("all", "edges", "none") if spins else ("all", "none")),
             slots=self.whole("slots", 2, 2**20),
             chooses_warmup=self._word("chooses_warmup", (False, True)),
-            lanes=self.whole("lanes", 1, 2**20),
+            lanes=whole("lanes", self._entries.get("lanes", 1), 1, 2**20),  # version 0.2 had none
         )
         if setup.slots % 2:
             raise ValueError(f"slots is {setup.slots}; expected an even number")
+        if target is not None and setup.lanes > 1 and (refusal := setup.refusal_of_lanes()) is not None:
+            raise ValueError(f"lanes is {setup.lanes}, but {refusal}")
         return setup
 
     def _stored_target(self, labels: bytes) -> StoredTarget:
