@@ -124,9 +124,9 @@ def sample(
     checkpoint_every : float
         Seconds from one checkpoint to the next.
     lanes : int, optional
-        Chains of an `MRF` or `RBM` that share a clock at most, which makes each of them several times faster: averages over
-        chains are uncorrelated all the same (docs/lanes.md). By default 32 if there are eight chains or more and the
-        sampler is BPS, Metropolis or Gibbs; 1 gives each chain a clock of its own.
+        Chains of an `MRF` or `RBM` that share a clock at most, which makes each of them several times faster; averages
+        over chains are uncorrelated all the same (docs/lanes.md). By default 32 if there are eight chains or more and
+        the sampler is BPS, Metropolis or Gibbs; 1 gives each chain a clock of its own.
     threads : int, optional
         Number of threads; as many as cores by default. Changes the speed, never the result.
     executor : Executor or callable, optional

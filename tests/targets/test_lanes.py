@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 import bouncy
-from bouncy.targets.fields import DenseLanes, SparseLanes
+from bouncy.targets.field_lanes import DenseLanes, SparseLanes
 from helpers.lanes import begin_view, costs_of_view, flip_in_view, log_probs_of_view, settle_view
 
 WIDTHS = (8, 24)

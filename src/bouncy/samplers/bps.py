@@ -9,7 +9,7 @@ from bouncy._validation import check_nonnegative
 from bouncy.clocks import clock_named, clocks
 from bouncy.clocks.contract import Clock
 from bouncy.samplers.contract import Named, NotErgodicWarning, SpinSampler
-from bouncy.tolls.lanes import METROPOLIS
+from bouncy.tolls.contract import METROPOLIS
 
 DEFAULT_REFRESHMENT = 0.1
 # Each costs O(d): with more, a sweep would never end.

@@ -18,15 +18,13 @@ from numpy.typing import NDArray
 
 from bouncy._random import new_state
 from bouncy._samplable import Samplable
-from bouncy._vector import padded
 from bouncy.clocks.contract import Clock
 from bouncy.clocks.gaussian import GAUSSIAN
 from bouncy.targets.contract import Target
 from bouncy.tolls.budget import new_budget
+from bouncy.tolls.contract import HEAT_BATH
 from bouncy.tolls.heat_bath import new_heat_bath
-from bouncy.tolls.lanes import HEAT_BATH
-from bouncy.workers.contract import Plan, Worker, flocks_of
-from bouncy.workers.flock import FlockWorker
+from bouncy.workers.contract import Plan, Worker
 from bouncy.workers.spins import SpinWorker
 
 if TYPE_CHECKING:
@@ -106,7 +104,7 @@ class SpinSampler(Sampler):
 
     @property
     def lane_toll(self) -> float | None:
-        """How lanes decide (see `tolls/lanes.py`); None if chains cannot share a clock because tolls change it."""
+        """Rule by which lanes decide (`tolls/contract.py`); None where tolls change the clock, which nobody can share."""
         return None
 
     def refusal_of_lanes(self, target: Samplable[Any]) -> str | None:
@@ -114,7 +112,7 @@ class SpinSampler(Sampler):
             return f"the clock of {self.name} depends on what flips cost, so that no two chains can share one"
         if target.sampled is not target:
             return "a block of a scheme has another target in each chain"
-        if not isinstance(target, Target) or target.lanes(padded(1)) is None:
+        if not isinstance(target, Target) or target.lanes(1) is None:
             return f"{type(target).__name__} computes the cost of one state at a time (bouncy.MRF that of many)"
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             return "there is no compiled code (NUMBA_DISABLE_JIT is set)"
@@ -139,12 +137,9 @@ class SpinSampler(Sampler):
         if plan.lanes == 1:
             each = enumerate(zip(seeds, starts, strict=True))
             return [SpinWorker(target, self, plan, seed, start, k) for k, (seed, start) in each]
-        flocks = flocks_of(len(seeds), plan.lanes)
-        width = padded(max(map(len, flocks)))
-        return [
-            FlockWorker(target, self, plan, [seeds[k] for k in flock], [starts[k] for k in flock], flock[0], width)
-            for flock in flocks
-        ]
+        from bouncy.workers.flock import new_flocks  # which few runs need
+
+        return new_flocks(target, self, plan, seeds, starts)
 
     def sweep_time(self, d: int) -> float:
         """Return the time between two recordings of the conditional means, about d hits."""

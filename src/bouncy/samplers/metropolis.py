@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bouncy.samplers._scan import RANDOM_SUMMARY, ScanSampler
 from bouncy.samplers.contract import Named
-from bouncy.tolls.lanes import METROPOLIS
+from bouncy.tolls.contract import METROPOLIS
 
 
 @dataclass(frozen=True)

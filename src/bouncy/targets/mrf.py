@@ -25,7 +25,7 @@ from bouncy._validation import (
     first_true,
 )
 from bouncy.targets.contract import Target
-from bouncy.targets.fields import DenseFields, DenseLanes, SparseFields, SparseLanes, dense_lanes
+from bouncy.targets.fields import DenseFields, SparseFields
 
 if TYPE_CHECKING:
     from bouncy.formats.files.json_fields import Fields
@@ -291,7 +291,9 @@ class MRF(Target):
             return SparseFields(self._indptr, self._indices, self._data, self._r, h, self.offset)
         return DenseFields(self._M, self._r, h, self.offset)
 
-    def lanes(self, width: int) -> DenseLanes | SparseLanes:
+    def lanes(self, width: int) -> Any:
+        from bouncy.targets.field_lanes import SparseLanes, dense_lanes  # which few runs need
+
         if self.is_sparse:
             return SparseLanes(self._indptr, self._indices, self._data, self._r, self.offset)
         return dense_lanes(self._M, self._r, self.offset, width)

@@ -16,15 +16,12 @@ from bouncy._dispatch import part
 from bouncy._memory import aligned_empty
 from bouncy._vector import DRAWN, exp, vectorised
 
-# Whether the heat bath decides, as the number h above.
-METROPOLIS, HEAT_BATH = 0.0, 1.0
-
 
 @part("rng", "weight", "rest", "reference")
 class LaneToll(NamedTuple):
     """Generators and temperatures of the lanes."""
 
-    bath: float  # METROPOLIS or HEAT_BATH
+    bath: float  # METROPOLIS or HEAT_BATH, the number h above
     rng: NDArray[np.uint64]  # (4, lanes)
     weight: NDArray[np.float64]  # (lanes,) b
     rest: NDArray[np.float64]  # (lanes,) 1 - b

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from bouncy._dispatch import check_bounds, check_range
 from bouncy._memory import aligned_empty
 from bouncy._random import new_state
+from bouncy._vector import padded
 from bouncy.clocks.by_address import linked
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.lanes import clear_lanes, lane_rows, lane_sums, new_lane_recorder
 from bouncy.targets.contract import Target
 from bouncy.tolls.lanes import new_lane_toll
-from bouncy.workers.contract import Plan, Rows
+from bouncy.workers.contract import Plan, Rows, Worker, flocks_of
 from bouncy.workers.flock_kernel import RESYNC, advance_lanes, settle_flock
 from bouncy.workers.kernel import BUFFER
 from bouncy.workers.loop import LoopWorker
@@ -149,3 +150,19 @@ class FlockWorker(LoopWorker):
         check_range("since_resync", state["since_resync"], 0, RESYNC - 1)
         if not (np.abs(state["s"]) == 1).all() or not state["toll.rng"].any(axis=0).all():
             raise ValueError("the state of a worker must hold spins, -1 or 1, and generators that are not all 0")
+
+
+def new_flocks(
+    target: Target,
+    sampler: Any,
+    plan: Plan,
+    seeds: Sequence[np.random.SeedSequence],
+    starts: Sequence[NDArray[np.int8] | None],
+) -> list[Worker]:
+    """Return workers for as many chains as there are seeds, whose states have the same shapes."""
+    flocks = flocks_of(len(seeds), plan.lanes)
+    width = padded(max(map(len, flocks)))
+    return [
+        FlockWorker(target, sampler, plan, [seeds[k] for k in flock], [starts[k] for k in flock], flock[0], width)
+        for flock in flocks
+    ]

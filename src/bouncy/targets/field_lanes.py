@@ -1,0 +1,213 @@
+"""Lanes of Markov random fields: couplings, dense or sparse, and the local fields h = r + Ms of many chains.
+
+Imported when chains first share a clock.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._compile import helper
+from bouncy._dispatch import implements, part
+from bouncy._memory import aligned_empty
+from bouncy._vector import add_product, add_products, fetch, vectorised
+from bouncy.targets.lanes import fetch_lanes, flip_lanes, init_lanes, lane_costs, lane_log_probs, settle_lanes
+
+# Attempts in all lanes after which the fields of a dense model are brought up to date, by (largest d, attempts). More
+# of them make better use of what is in cache, but each attempt has to look through those before it.
+_PUT_OFF = ((16, 1), (48, 8), (1 << 62, 16))
+
+
+@part("h")
+class DenseLanes(NamedTuple):
+    """Dense couplings and the fields of all lanes, which are brought up to date after several attempts.
+
+    Changes that were put off are added to the field of a site when it is tried. Together they are a product of
+    matrices, which needs a fraction of the time of one flip after the other.
+    """
+
+    M: NDArray[np.float64]  # (d, d)
+    r: NDArray[np.float64]  # (d,)
+    offset: float
+    h: NDArray[np.float64]  # (d, lanes) but for what is put off
+    change: NDArray[np.float64]  # (most, lanes) of the spins, put off
+    who: NDArray[np.int32]  # (most,) the sites that these are of
+    count: NDArray[np.int64]  # type: ignore[assignment]  # (1,) how many there are, shadows tuple.count
+
+
+@part()
+class SparseLanes(NamedTuple):
+    """Couplings in CSR form: fields are added up from the neighbours whenever they are needed.
+
+    With many lanes there is nearly always one that flips, and to read the spins of the neighbours, a byte each, takes
+    less time than to keep their fields. What nobody keeps is always exact.
+    """
+
+    indptr: NDArray[np.int64]  # (d + 1,)
+    indices: NDArray[np.int32]  # (nnz,)
+    data: NDArray[np.float64]  # (nnz,)
+    r: NDArray[np.float64]  # (d,)
+    offset: float
+
+
+def dense_lanes(M: NDArray[np.float64], r: NDArray[np.float64], offset: float, width: int) -> DenseLanes:
+    """Return a view with room for the fields of some lanes."""
+    d = r.size
+    most = next(put_off for largest, put_off in _PUT_OFF if d <= largest)
+    h, change = aligned_empty(d, width), aligned_empty(most, width)
+    h[:] = np.nan
+    return DenseLanes(M, r, offset, h, change, np.zeros(most, np.int32), np.zeros(1, np.int64))
+
+
+@implements(init_lanes, DenseLanes)
+def _init_dense(view, s):
+    view.count[0] = 0
+    for i in range(s.shape[0]):
+        row = view.h[i]
+        for k in range(row.size):
+            row[k] = view.r[i]
+    for i in range(s.shape[0]):
+        _put_off(view, i, s[i])  # as if all spins had been 0
+    settle_lanes(view)
+
+
+@implements(lane_costs, DenseLanes)
+def _dense_costs(view, s, i, out):
+    row, spin, total = view.h[i], s[i], out[0]
+    if view.count[0]:
+        for k in range(row.size):
+            total[k] = row[k]
+        add_product(out, view.M, i, view.who, view.count[0], view.change)
+        row = total
+    for k in range(row.size):
+        total[k] = -2.0 * spin[k] * row[k]
+
+
+@implements(flip_lanes, DenseLanes)
+def _flip_dense(view, s, i, change):
+    if view.who.size > 1:
+        _put_off(view, i, change)
+    else:
+        for j in range(s.shape[0]):
+            _add(view.h[j], view.M[i, j], change)
+
+
+@helper
+def _put_off(view, i, change):
+    n = view.count[0]
+    row = view.change[n]
+    for k in range(row.size):
+        row[k] = change[k]
+    view.who[n] = i
+    view.count[0] = n + 1
+    if n + 1 == view.who.size:
+        settle_lanes(view)
+
+
+@implements(settle_lanes, DenseLanes)
+def _settle_dense(view):
+    if view.count[0]:
+        add_products(view.h, view.M, view.who, view.count[0], view.change)
+        view.count[0] = 0
+
+
+@implements(init_lanes, SparseLanes)
+def _init_sparse(view, s):
+    pass
+
+
+@implements(lane_costs, SparseLanes)
+def _sparse_costs(view, s, i, out):
+    total = out[0]
+    n, end = view.indptr[i], view.indptr[i + 1]
+    if end - n <= 4:  # in one go
+        _cost_of_four(view, s, i, n, end, total)
+        return
+    for k in range(total.size):
+        total[k] = view.r[i]
+    for m in range(n, end):
+        _add(total, view.data[m], s[view.indices[m]])
+    spin = s[i]
+    for k in range(total.size):
+        total[k] *= -2.0 * spin[k]
+
+
+@vectorised
+def _cost_of_four(view, s, i, n, end, out):
+    """Write the cost of site i with four neighbours; those that are missing are itself, with the weight 0."""
+    a, p = _neighbour(view, s, i, n, end)
+    b, q = _neighbour(view, s, i, n + 1, end)
+    c, t = _neighbour(view, s, i, n + 2, end)
+    d, u = _neighbour(view, s, i, n + 3, end)
+    spin, r = s[i], view.r[i]
+    for k in range(out.size):
+        out[k] = -2.0 * spin[k] * (r + ((a * p[k] + b * q[k]) + (c * t[k] + d * u[k])))
+
+
+@vectorised
+def _neighbour(view, s, i, n, end):
+    """Return the weight of entry n of a row that ends before `end`, and the spins that it is for."""
+    there = n < end
+    return view.data[n] if there else 0.0, s[view.indices[n] if there else np.int64(i)]
+
+
+@vectorised
+def _add(total, weight, spin):
+    for k in range(total.size):
+        total[k] += weight * spin[k]
+
+
+@implements(fetch_lanes, SparseLanes)
+def _fetch_sparse(view, s, i):
+    fetch(s[i])
+    for n in range(view.indptr[i], view.indptr[i + 1]):
+        fetch(s[view.indices[n]])
+
+
+@implements(fetch_lanes, DenseLanes)
+def _fetch_dense(view, s, i):
+    fetch(s[i])
+    fetch(view.h[i])
+
+
+@implements(flip_lanes, SparseLanes)
+def _flip_sparse(view, s, i, change):
+    pass
+
+
+@implements(settle_lanes, SparseLanes)
+def _settle_sparse(view):
+    pass
+
+
+@implements(lane_log_probs, DenseLanes)
+def _dense_log_probs(view, s, out):
+    for k in range(out.size):
+        out[k] = view.offset
+    for i in range(s.shape[0]):
+        _add_terms(out, s[i], view.h[i], view.r[i])
+
+
+@implements(lane_log_probs, SparseLanes)
+def _sparse_log_probs(view, s, out):
+    for k in range(out.size):
+        out[k] = view.offset
+    for i in range(s.shape[0]):
+        _add(out, -view.r[i], s[i])
+        for n in range(view.indptr[i], view.indptr[i + 1]):
+            _add_pair(out, -0.5 * view.data[n], s[i], s[view.indices[n]])
+
+
+@vectorised
+def _add_terms(total, spin, field, r):
+    for k in range(total.size):
+        total[k] -= 0.5 * spin[k] * (field[k] + r)
+
+
+@vectorised
+def _add_pair(total, weight, spin, other):
+    for k in range(total.size):
+        total[k] += weight * (spin[k] * other[k])
