@@ -104,7 +104,7 @@ class SpinSampler(Sampler):
 
     @property
     def lane_toll(self) -> float | None:
-        """Rule by which lanes decide (`tolls/contract.py`); None where tolls change the clock, which nobody can share."""
+        """Rule by which lanes decide (`tolls/contract.py`), or None where a clock cannot be shared."""
         return None
 
     def refusal_of_lanes(self, target: Samplable[Any]) -> str | None:
