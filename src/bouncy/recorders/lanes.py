@@ -15,7 +15,7 @@ from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.pairs import EdgePairs, edge_pairs
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
-from bouncy.targets.lanes import lane_costs
+from bouncy.targets.lanes import lane_costs, lane_log_probs
 from bouncy.tolls.lanes import add_lane_means
 
 
@@ -102,7 +102,7 @@ def record_change(recorder, s, i, change, count, t):
 
 
 @vectorised
-def record_lane_sweep(recorder, toll, target, s, log_p, sweep_time):
+def record_lane_sweep(recorder, toll, target, s, sweep_time):
     """Account for the end of a sweep: conditional means, and a draw when one is due."""
     pairs = recorder.pairs
     for i in range(s.shape[0]):
@@ -123,7 +123,7 @@ def record_lane_sweep(recorder, toll, target, s, log_p, sweep_time):
     tally = recorder.tally
     tally[SINCE_DRAW] += 1
     if tally[SINCE_DRAW] == tally[THIN]:
-        _take_draw(recorder, s, log_p)
+        _take_draw(recorder, target, s)
 
 
 @vectorised
@@ -133,14 +133,15 @@ def _add_halves(total, spin, mean):
 
 
 @vectorised
-def _take_draw(recorder, s, log_p):
+def _take_draw(recorder, target, s):
     tally = recorder.tally
     tally[SINCE_DRAW] = 0
     n = tally[DRAWN]
     if n < recorder.log_prob.shape[0]:
         up, share = recorder.magnetisation[n], 1.0 / s.shape[0]
-        for k in range(log_p.size):
-            recorder.log_prob[n, k] = log_p[k]
+        # Computed anew: sums over flips round in ways of their own, and ranks would tell chains in one state apart.
+        lane_log_probs(target, s, recorder.log_prob[n])
+        for k in range(up.size):
             up[k] = 0.0
         for i in range(s.shape[0]):
             spin = s[i]

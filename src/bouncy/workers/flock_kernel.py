@@ -66,7 +66,7 @@ def advance_lanes(clock, toll, target, recorder, s, log_p, chains, since_resync,
             init_lanes(target, s)
             lane_log_probs(target, s, log_p)
         if records:
-            record_lane_sweep(recorder, toll, target, s, log_p, sweep_time)
+            record_lane_sweep(recorder, toll, target, s, sweep_time)
 
 
 @kernel
