@@ -119,6 +119,7 @@ KINDS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "thinned density": (lambda: density(bound=_well_bound), "bps", {"keep": "means"}),
     "within": (scaled, "bps", {}),
     "spins within": (magnet, "gibbs", {"keep": "means"}),
+    "flock": (lambda: bouncy.MRF.random(6, seed=3), "bps-gaussian", {"chains": 10, "lanes": 4}),
 }
 
 
