@@ -54,6 +54,21 @@ def goals(test: str) -> str:
     return f"tests/run/test_goals.py::{test}"
 
 
+def flock(test: str) -> str:
+    """Return the node id of a test of chains that share a clock."""
+    return f"tests/workers/test_flock.py::{test}"
+
+
+def lanes(test: str) -> str:
+    """Return the node id of a test of runs whose chains share clocks."""
+    return f"tests/run/test_lanes.py::{test}"
+
+
+def twin(case: str) -> str:
+    """Return the node id of the comparison of lanes with a plain loop."""
+    return flock(f"test_lanes_are_chains_of_a_plain_loop[{case}]")
+
+
 BUDGET = "tolls/budget.py"
 KINETIC = "tolls/kinetic.py"
 HEAT_BATH = "tolls/heat_bath.py"
@@ -70,6 +85,7 @@ KERNEL = "workers/kernel.py"
 GAUSSIAN = "clocks/gaussian.py"
 EXPONENTIAL = "clocks/exponential.py"
 FIELDS = "targets/fields.py"
+FIELD_LANES = "targets/field_lanes.py"
 BY_ADDRESS = "targets/by_address.py"
 CUSTOM = "targets/custom.py"
 CONDITIONING = "targets/conditioning.py"
@@ -90,6 +106,11 @@ ROWS = "storage/rows.py"
 PRECISION = "run/precision.py"
 DRIVER = "run/driver.py"
 POOL = "run/pool.py"
+VECTOR = "_vector.py"
+LANE_TOLL = "tolls/lanes.py"
+LANE_RECORDER = "recorders/lanes.py"
+FLOCK = "workers/flock.py"
+FLOCK_KERNEL = "workers/flock_kernel.py"
 SAME_EVENTS = "flight::test_events_are_those_of_the_paper"
 SMOOTH_EVENTS = "smooth_flight::test_events_are_those_of_the_paper"
 SPENT = "rays::test_the_budget_is_spent_at_the_returned_time"
@@ -1367,5 +1388,154 @@ BUGS = (
         "the last lengths come from the last few sweeps of the warm-up",
         (Edit("workers/paths.py", "    known &= _total_moments(workers)[0] >= _LEAST_SEEN * whole\n", ""),),
         (engine("density::test_lengths_do_not_come_from_a_few_sweeps"),),
+    ),
+    Bug(
+        "F1",
+        "all lanes decide by the random number of the first",
+        (Edit(LANE_TOLL, "passes = uniform[k] *", "passes = uniform[0] *"),),
+        (twin("gibbs-dense-small"),),
+    ),
+    Bug(
+        "F2",
+        "costs forget the changes of fields that were put off",
+        (Edit(FIELD_LANES, "    if view.count[0]:\n        for k", "    if view.count[0] < 0:\n        for k"),),
+        ("tests/targets/test_lanes.py::test_costs_are_differences_of_log_prob[dense 17-8]",),
+    ),
+    Bug(
+        "F3",
+        "lanes at any temperature pay as at the first one",
+        (Edit(LANE_TOLL, "(bath + exp(weight[k] * cost[k]", "(bath + exp(weight[0] * cost[k]"),),
+        (flock("test_lanes_have_temperatures_of_their_own[gibbs-sparse]"),),
+    ),
+    Bug(
+        "F4",
+        "heat bath of lanes without its 1",
+        (Edit(LANE_TOLL, "(bath + exp(", "(0.0 * bath + exp("),),
+        (twin("gibbs-dense-small"),),
+    ),
+    Bug(
+        "F5",
+        "flips of lanes enter the path with the wrong sign",
+        (Edit(LANE_RECORDER, "path[k] -= change[k] * t\n", "path[k] += change[k] * t\n"),),
+        (twin("gibbs-dense-small"),),
+    ),
+    Bug(
+        "F6",
+        "what was put off is not settled at the end of a sweep",
+        (Edit(FLOCK_KERNEL, "        settle_lanes(target)\n", ""),),
+        (flock("test_a_flock_goes_on_in_another_worker[dense]"),),
+    ),
+    Bug(
+        "F7",
+        "both terms of a pair count in full",
+        (Edit(LANE_RECORDER, "0.5 * spin[k] * mean[k]", "spin[k] * mean[k]"),),
+        (twin("gibbs-sparse-small"),),
+    ),
+    Bug(
+        "F8",
+        "random numbers that are left over are used in the next sweep",
+        (
+            Edit(FLOCK_KERNEL, "        hits = 0\n        drawn = 0\n", "        hits = 0\n"),
+            Edit(
+                FLOCK_KERNEL,
+                "    events = recorder.open_events\n",
+                "    events = recorder.open_events\n    drawn = 0\n",
+            ),
+        ),
+        (twin("gibbs-dense-small"),),
+    ),
+    Bug(
+        "F10",
+        "flips of idle lanes are counted",
+        (Edit(LANE_TOLL, "if chains == cost.size or not total:", "if chains >= 0:"),),
+        (flock("test_idle_lanes_are_never_seen[11]"),),
+    ),
+    Bug(
+        "F11",
+        "a shared clock is judged once for each of its chains",
+        (
+            Edit(
+                "results/diagnostics.py",
+                "clocks = [flock[0] for flock in flocks_of(",
+                "clocks = [k for flock in flocks_of(",
+            ),
+            Edit("results/diagnostics.py", "run._data.setup.lanes)]\n", "run._data.setup.lanes) for k in flock]\n"),
+        ),
+        (lanes("test_rates_of_shared_clocks_are_judged_by_clocks[bps-gaussian]"),),
+    ),
+    Bug(
+        "F12",
+        "the number of lanes is no part of a state",
+        (
+            Edit(FLOCK, '            "lanes": self.count,\n', ""),
+            Edit(FLOCK, '        check_range("lanes", state["lanes"], 1, self.s.shape[1])\n', ""),
+        ),
+        (flock("test_a_flock_goes_on_in_another_worker[dense]"),),
+    ),
+    Bug(
+        "F13",
+        "draws of lanes are stored in another order",
+        (Edit(LANE_RECORDER, "row[k] = s[i, k]", "row[k] = s[i, row.size - 1 - k]"),),
+        (flock("test_rows_are_those_of_the_states[11]"),),
+    ),
+    Bug(
+        "F14",
+        "the field of a lane changes with the spins of its neighbour",
+        (Edit(FIELD_LANES, "        row[k] = change[k]\n", "        row[k] = change[k ^ 1]\n"),),
+        ("tests/targets/test_lanes.py::test_costs_are_differences_of_log_prob[dense 17-8]",),
+    ),
+    Bug(
+        "F15",
+        "a site with many neighbours forgets the last of them",
+        (Edit(FIELD_LANES, "    for m in range(n, end):\n", "    for m in range(n, end - 1):\n"),),
+        ("tests/targets/test_lanes.py::test_costs_are_differences_of_log_prob[sparse degrees 0 to 9-8]",),
+    ),
+    Bug(
+        "F16",
+        "all chains of a flock have the same random numbers",
+        (Edit(FLOCK, "children[lane], streams[lane]", "children[lane], streams[0]"),),
+        (flock("test_lanes_are_uncorrelated[bps-gaussian-dense]"),),
+    ),
+    Bug(
+        "F17",
+        "batches of a single site share memory with the open one",
+        (Edit(LANE_RECORDER, "array[:, :lanes].T.copy()", "np.ascontiguousarray(array[:, :lanes].T)"),),
+        (flock("test_one_site[gibbs]"),),
+    ),
+    Bug(
+        "F18",
+        "conditional means of lanes leave out the fields of q",
+        (Edit(LANE_TOLL, "e = exp(weight[k] * cost[k] - rest[k] * twice * s)", "e = exp(weight[k] * cost[k])"),),
+        (flock("test_lanes_have_temperatures_of_their_own[gibbs-sparse]"),),
+    ),
+    Bug(
+        "F19",
+        "seconds are those of a flock, not of a chain",
+        (
+            Edit(
+                DRIVER,
+                "sum(worker.cpu_seconds for worker in self.workers) / self._chains",
+                "sum(worker.cpu_seconds for worker in self.workers) / len(self.workers)",
+            ),
+        ),
+        (lanes("test_seconds_are_those_of_a_chain"),),
+    ),
+    Bug(
+        "F20",
+        "costs beyond the largest exponent come back from the other end",
+        (Edit(VECTOR, "_LARGEST = 700.0\n", "_LARGEST = 1e6\n"),),
+        ("tests/test_vector.py::test_exp_ends_at_its_largest_numbers",),
+    ),
+    Bug(
+        "F21",
+        "random numbers of lanes lose their lower half",
+        (Edit(VECTOR, "_UNUSED = np.uint64(12)\n", "_UNUSED = np.uint64(38)\n"),),
+        ("tests/test_vector.py::test_uniforms_are_those_of_the_generator_of_each_lane[8]",),
+    ),
+    Bug(
+        "F22",
+        "lanes pay a tenth too little",
+        (Edit(LANE_TOLL, "(bath + exp(weight[k] * cost[k]", "(bath + exp(0.9 * weight[k] * cost[k]"),),
+        (flock("test_lanes_keep_the_law[sparse-gibbs]"),),
     ),
 )

@@ -225,7 +225,8 @@ def test_chains_begin_where_they_are_told_to_and_stuck_ones_are_noticed():
     for words in ("chains disagree: R-hat of magnetisation", "chains sit in different modes"):
         assert any(words in text for text in run.diagnostics["warnings"])
     together = sample(magnet, "bps-gaussian", initial=np.ones((20, 12), np.int8), draws=200)
-    assert not any("disagree" in text or "modes" in text for text in together.diagnostics["warnings"])
+    assert not any("different modes" in text for text in together.diagnostics["warnings"])
+    assert together.diagnostics["rhat"]["magnetisation"] < 1.5 < run.diagnostics["rhat"]["magnetisation"]
 
 
 def test_log_prob_of_a_state_is_one_number():
@@ -276,7 +277,7 @@ def _covered(target, sampler, replications):
     pairs = np.triu_indices(target.d, 1)
     covered = {"mean": [], "path_mean": [], "pair_mean": []}
     for k in range(replications):
-        run = bouncy.sample(target, sampler, chains=64, draws=80, warmup=40, seed=base_seed() + k, threads=1)
+        run = bouncy.sample(target, sampler, chains=64, draws=60, warmup=30, seed=base_seed() + k, threads=1)
         assert run._data.setup.lanes == 32
         for kind, rows in covered.items():
             low, high = run.interval(kind)

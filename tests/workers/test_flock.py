@@ -85,13 +85,17 @@ def test_lanes_are_chains_of_a_plain_loop(sampler, storage, size):
     workers = {pairs: flock(target, sampler, pairs=pairs) for pairs in ("all", "edges", "none")}
     batches = {pairs: [[] for _ in range(worker.chains)] for pairs, worker in workers.items()}
     twin = Twin(flock(target, sampler), target)
-    for _ in range(RESYNC + 6 if size == "small" else 12):
+    sweeps = RESYNC + 6 if size == "small" else 12
+    for _ in range(sweeps):
         twin.sweep()
         for pairs, worker in workers.items():
             for found, new in zip(batches[pairs], worker.advance(1).batches, strict=True):
                 found += new
             assert worker.x.tolist() == twin.s.tolist()
             assert worker.log_p[: worker.chains].tolist() == [twin.log_prob(s) for s in twin.s]
+    at_once = flock(target, sampler)
+    at_once.advance(sweeps)
+    assert at_once.x.tolist() == twin.s.tolist()
     pattern = scipy.sparse.triu(target.edges()).toarray()
     for pairs, worker in workers.items():
         for found, own, expected in zip(batches[pairs], worker.open_sums(), twin.sums, strict=True):
@@ -214,9 +218,9 @@ def test_lanes_are_uncorrelated(sampler, storage):
 
     One stationary flock of 64 lanes. Of x, the difference of a lane's batch mean from the exact mean, the mean of
     products x_j x_k over all j != k has expectation 0. It is ((sum x)^2 - sum x^2) / (64 63), whose standard deviation
-    is sqrt(2 / (64 63)) variances of x: from 42,000 batches, 1.1e-4. Batches of 20 sweeps are nearly independent.
+    is sqrt(2 / (64 63)) variances of x: from 42,000 batches, 1.1e-4. Batches of 12 sweeps are nearly independent.
     """
-    d, lanes, batch, per_chunk = 6, 64, 20, 300
+    d, lanes, batch, per_chunk = 6, 64, 12, 300
     model = bouncy.MRF.random(d, sigma_M=0.25, sigma_r=0.3, seed=2)
     target, truth = stored(model.M, model.r, storage), exact(model)
     worker = flock(target, sampler, lanes, starts=exact_draws(model, lanes, base_seed()))
