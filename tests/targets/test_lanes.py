@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 
 import bouncy
+from bouncy.targets import examples
 from bouncy.targets.field_lanes import DenseLanes, SparseLanes
 from helpers.lanes import begin_view, costs_of_view, flip_in_view, log_probs_of_view, settle_view
 
@@ -100,3 +101,14 @@ def test_dense_models_put_off_what_they_can():
 def test_only_mrfs_have_lanes():
     """Catches a target that is taken for one with lanes: its loop would not compile."""
     assert bouncy.Polynomial({(0, 1, 2): 0.4}).lanes(8) is None
+
+
+@pytest.mark.parametrize("name", [name for name, build in examples().items() if build().lanes(8) is not None])
+def test_lanes_of_every_target_have_its_log_prob(name):
+    """Catches a target whose lanes are of another one."""
+    target = examples()[name]()
+    s = np.ascontiguousarray(bouncy.states(target.d)[:8].T)
+    view, found = target.lanes(8), np.empty(8)
+    begin_view(view, s)
+    log_probs_of_view(view, s, found)
+    np.testing.assert_allclose(found, target.log_prob(s.T), rtol=1e-13, atol=1e-13)

@@ -54,19 +54,18 @@ def pay_lanes(toll, spin, uniform, reference):
 
 
 @vectorised
-def count_lanes(toll, log_p, flips, chains):
-    """Bring log p and the numbers of flips, (lanes,), up to date.
+def count_lanes(toll, flips, chains):
+    """Add to the numbers of flips, (lanes,).
 
     Return in how many lanes the site flipped, and in how many of the first ones, which are chains.
     """
-    cost, change = toll.cost[0], toll.change
+    change = toll.change
     total = 0.0
-    for k in range(cost.size):  # apart from the decisions: numba makes no vector code of both in one loop
+    for k in range(change.size):  # apart from the decisions: numba makes no vector code of both in one loop
         passed = 0.25 * change[k] * change[k]
-        log_p[k] -= passed * cost[k]
         flips[k] += passed
         total += passed
-    if chains == cost.size or not total:
+    if chains == change.size or not total:
         return int(total), int(total)
     counted = 0.0
     for k in range(chains):

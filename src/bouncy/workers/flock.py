@@ -77,11 +77,10 @@ class FlockWorker(LoopWorker):
         self._ticking = linked(self.clock)
         self.toll = new_lane_toll(sampler.lane_toll, self.rng, target.d)
         self.recorder = new_lane_recorder(target.d, width, pair_pattern(target, plan.pairs))
-        self.log_p = aligned_empty(width)
         self.since_resync = np.zeros(1, np.int64)
         self._times = np.empty(BUFFER)
         self._sites = np.empty(BUFFER, np.int32)
-        settle_flock(self.view, self.s, self.log_p)
+        settle_flock(self.view, self.s)
 
     @property
     def chains(self) -> int:  # type: ignore[override]
@@ -94,7 +93,7 @@ class FlockWorker(LoopWorker):
 
     def _run(self, sweeps: int) -> None:
         advance_lanes(
-            self._ticking, self.toll, self.view, self.recorder, self.s, self.log_p, self.chains, self.since_resync,
+            self._ticking, self.toll, self.view, self.recorder, self.s, self.chains, self.since_resync,
             self._times, self._sites, self.sweep_time, sweeps,
         )  # fmt: skip
 
@@ -135,7 +134,6 @@ class FlockWorker(LoopWorker):
         return {
             "lanes": self.count,
             "s": self.s,
-            "log_p": self.log_p,
             "since_resync": self.since_resync,
             "clock": self.clock,
             "toll": self.toll,

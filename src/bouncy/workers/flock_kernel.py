@@ -9,7 +9,7 @@ from bouncy._vector import DRAWN, draw_uniforms, fetch
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.recorders.lanes import record_change, record_lane_sweep
-from bouncy.targets.lanes import fetch_lanes, flip_lanes, init_lanes, lane_costs, lane_log_probs, settle_lanes
+from bouncy.targets.lanes import fetch_lanes, flip_lanes, init_lanes, lane_costs, settle_lanes
 from bouncy.tolls.lanes import count_lanes, pay_lanes
 
 # Sweeps after which everything that is kept up to date is computed anew, at a cost of one more sweep.
@@ -19,7 +19,7 @@ AHEAD = 4
 
 
 @kernel
-def advance_lanes(clock, toll, target, recorder, s, log_p, chains, since_resync, times, sites, sweep_time, n_sweeps):
+def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times, sites, sweep_time, n_sweeps):
     """Run all lanes for n sweeps.
 
     The first `chains` of them are counted where they are counted together. Everything but `chains`, `sweep_time` and
@@ -48,7 +48,7 @@ def advance_lanes(clock, toll, target, recorder, s, log_p, chains, since_resync,
                 drawn -= 1
                 lane_costs(target, s, i, toll.cost)
                 pay_lanes(toll, s[i], toll.uniform[drawn], toll.reference[i])
-                flipped, counted = count_lanes(toll, log_p, events[FLIPS], chains)
+                flipped, counted = count_lanes(toll, events[FLIPS], chains)
                 if flipped:
                     flip_lanes(target, s, i, toll.change)
                     if records:
@@ -56,7 +56,7 @@ def advance_lanes(clock, toll, target, recorder, s, log_p, chains, since_resync,
             hits += n
         settle_lanes(target)
         shift(clock, sweep_time)
-        for k in range(log_p.size):
+        for k in range(s.shape[1]):
             events[HITS, k] += hits
             events[BOUNCES, k] += clock.count[0] - bounces
             events[REFRESHMENTS, k] += clock.count[1] - refreshments
@@ -64,13 +64,11 @@ def advance_lanes(clock, toll, target, recorder, s, log_p, chains, since_resync,
         if since_resync[0] == RESYNC:
             since_resync[0] = 0
             init_lanes(target, s)
-            lane_log_probs(target, s, log_p)
         if records:
             record_lane_sweep(recorder, toll, target, s, sweep_time)
 
 
 @kernel
-def settle_flock(target, s, log_p):
-    """Compute what a target keeps of the spins, and log p of each lane."""
+def settle_flock(target, s):
+    """Compute what a target keeps of the spins."""
     init_lanes(target, s)
-    lane_log_probs(target, s, log_p)
