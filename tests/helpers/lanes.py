@@ -73,7 +73,12 @@ def settle_view(view):
 
 
 @kernel
-def log_probs_of_view(view, s, out):
+def log_probs_of_view(view, s, cost, out):
+    out[:] = 0.0
+    for i in range(s.shape[0]):
+        lane_costs(view, s, i, cost)
+        for k in range(out.size):
+            out[k] += cost[0, k]
     lane_log_probs(view, s, out)
 
 

@@ -1447,7 +1447,7 @@ BUGS = (
     Bug(
         "F10",
         "flips of idle lanes are counted",
-        (Edit(LANE_TOLL, "if chains == cost.size or not total:", "if chains >= 0:"),),
+        (Edit(LANE_TOLL, "if chains == change.size or not total:", "if chains >= 0:"),),
         (flock("test_idle_lanes_are_never_seen[11]"),),
     ),
     Bug(

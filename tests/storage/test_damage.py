@@ -221,7 +221,7 @@ def test_entries_of_the_header_with_wrong_values_are_refused(kept, tmp_path):
             assert refused or key in _NOT_USED or header[key] == value, f"{key}: {value!r:.30}"
         _fresh(kept[0], folder)
         _forge(folder, lambda header, arrays, key=key: header.pop(key))
-        assert _is_refused(folder), f"without {key}"
+        assert _is_refused(folder) or key == "lanes", f"without {key}"  # version 0.2 had none
 
 
 @pytest.mark.parametrize(

@@ -104,10 +104,18 @@ def record_change(recorder, s, i, change, count, t):
 @vectorised
 def record_lane_sweep(recorder, toll, target, s, sweep_time):
     """Account for the end of a sweep: conditional means, and a draw when one is due."""
-    pairs = recorder.pairs
+    pairs, tally = recorder.pairs, recorder.tally
+    tally[SINCE_DRAW] += 1
+    row = tally[DRAWN]
+    draws = tally[SINCE_DRAW] == tally[THIN] and row < recorder.log_prob.shape[0]
+    if draws:
+        for k in range(s.shape[1]):
+            recorder.log_prob[row, k] = 0.0
     for i in range(s.shape[0]):
         lane_costs(target, s, i, toll.cost)
         add_lane_means(toll, s[i], toll.reference[i], recorder.open_mean[i])
+        if draws:
+            _add(recorder.log_prob[row], toll.cost[0])
     if pairs.open_mean.shape[0]:
         for i in range(s.shape[0]):
             mean = recorder.conditional[i]
@@ -120,10 +128,11 @@ def record_lane_sweep(recorder, toll, target, s, sweep_time):
                 # Each edge stands twice in the pattern, once for each of its two terms.
                 _add_halves(pairs.open_mean[pairs.edge[n]], s[i], recorder.conditional[pairs.indices[n]])
     recorder.elapsed[0] += sweep_time
-    tally = recorder.tally
-    tally[SINCE_DRAW] += 1
     if tally[SINCE_DRAW] == tally[THIN]:
-        _take_draw(recorder, target, s)
+        tally[SINCE_DRAW] = 0
+    if draws:
+        _take_draw(recorder, target, s, row)
+        tally[DRAWN] = row + 1
 
 
 @vectorised
@@ -133,28 +142,30 @@ def _add_halves(total, spin, mean):
 
 
 @vectorised
-def _take_draw(recorder, target, s):
-    tally = recorder.tally
-    tally[SINCE_DRAW] = 0
-    n = tally[DRAWN]
-    if n < recorder.log_prob.shape[0]:
-        up, share = recorder.magnetisation[n], 1.0 / s.shape[0]
-        # Computed anew: sums over flips round in ways of their own, and ranks would tell chains in one state apart.
-        lane_log_probs(target, s, recorder.log_prob[n])
-        for k in range(up.size):
-            up[k] = 0.0
+def _add(total, values):
+    for k in range(total.size):
+        total[k] += values[k]
+
+
+@vectorised
+def _take_draw(recorder, target, s, n):
+    """Write row n of what is kept, whose log p holds the sum of all costs.
+
+    Sums over flips would round in ways of their own, and ranks would tell chains in one state apart.
+    """
+    lane_log_probs(target, s, recorder.log_prob[n])
+    up, share = recorder.magnetisation[n], 1.0 / s.shape[0]
+    for k in range(up.size):
+        up[k] = 0.0
+    for i in range(s.shape[0]):
+        _add(up, s[i])
+    for k in range(up.size):
+        up[k] *= share
+    if n < recorder.draws.shape[0]:
         for i in range(s.shape[0]):
-            spin = s[i]
-            for k in range(up.size):
-                up[k] += spin[k]
-        for k in range(up.size):
-            up[k] *= share
-        if n < recorder.draws.shape[0]:
-            for i in range(s.shape[0]):
-                row = recorder.draws[n, i]
-                for k in range(row.size):
-                    row[k] = s[i, k]
-        tally[DRAWN] = n + 1
+            row = recorder.draws[n, i]
+            for k in range(row.size):
+                row[k] = s[i, k]
 
 
 def lane_rows(rows: dict[str, NDArray[Any]], lanes: int) -> list[dict[str, NDArray[Any]]]:

@@ -183,31 +183,12 @@ def _settle_sparse(view):
     pass
 
 
-@implements(lane_log_probs, DenseLanes)
-def _dense_log_probs(view, s, out):
-    for k in range(out.size):
-        out[k] = view.offset
-    for i in range(s.shape[0]):
-        _add_terms(out, s[i], view.h[i], view.r[i])
-
-
 @implements(lane_log_probs, SparseLanes)
-def _sparse_log_probs(view, s, out):
+@implements(lane_log_probs, DenseLanes)
+def _log_probs(view, s, out):
+    # Of log p = offset - s.(h + r) / 2 the costs are -2 s_i h_i.
     for k in range(out.size):
-        out[k] = view.offset
+        out[k] = view.offset + 0.25 * out[k]
     for i in range(s.shape[0]):
-        _add(out, -view.r[i], s[i])
-        for n in range(view.indptr[i], view.indptr[i + 1]):
-            _add_pair(out, -0.5 * view.data[n], s[i], s[view.indices[n]])
-
-
-@vectorised
-def _add_terms(total, spin, field, r):
-    for k in range(total.size):
-        total[k] -= 0.5 * spin[k] * (field[k] + r)
-
-
-@vectorised
-def _add_pair(total, weight, spin, other):
-    for k in range(total.size):
-        total[k] += weight * (spin[k] * other[k])
+        if view.r[i] != 0.0:
+            _add(out, -0.5 * view.r[i], s[i])

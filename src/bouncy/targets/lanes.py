@@ -40,4 +40,4 @@ def settle_lanes(view):
 
 @generic
 def lane_log_probs(view, s, out):
-    """Write log p(s) of each lane into `out`, (lanes,), when the view is settled."""
+    """Write log p(s) of each lane into `out`, (lanes,), which holds the sum of the flip costs of all sites."""
