@@ -36,9 +36,15 @@ class _Built(ABCMeta):
 
 def close(target: Samplable[Any]) -> None:
     """Make the public attributes of a target read-only, arrays among them as views: an array may be the caller's."""
-    arrays = {name: value for name, value in vars(target).items() if isinstance(value, np.ndarray)}
-    views = {name: read_only(array) for name, array in arrays.items() if not name.startswith("_")}
-    vars(target).update(views, _is_closed=True)
+    public = {name: value for name, value in vars(target).items() if not name.startswith("_")}
+    vars(target).update({name: _closed(value) for name, value in public.items()}, _is_closed=True)
+
+
+def _closed(value: Any) -> Any:
+    """Return an array, or the arrays in a tuple, as views that cannot be written to, and anything else as it is."""
+    if isinstance(value, np.ndarray):
+        return read_only(value)
+    return tuple(map(_closed, value)) if type(value) is tuple else value
 
 
 class Samplable(Generic[RunType], metaclass=_Built):

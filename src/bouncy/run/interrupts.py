@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from types import FrameType
 from typing import Any
@@ -17,7 +18,7 @@ class Interrupts:
     ----------
     at_once : bool
         Raise the first one, too, and again where the block ends: numba compiles with callbacks from which no exception
-        gets out.
+        gets out, and which would print it.
 
     Attributes
     ----------
@@ -35,16 +36,23 @@ class Interrupts:
             and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         ):
             self._before = signal.signal(signal.SIGINT, self._handle)
+            self._hook, sys.unraisablehook = sys.unraisablehook, self._pass_on
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
+            sys.unraisablehook = self._hook
         if self.seen and self._at_once:
             raise KeyboardInterrupt
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.note()
+
+    def _pass_on(self, event: Any) -> None:
+        """Report an exception that cannot be raised, unless it is the one that will be raised later."""
+        if not (self._at_once and issubclass(event.exc_type, KeyboardInterrupt)):
+            self._hook(event)
 
     def note(self) -> None:
         """Note an interrupt, or raise the second one."""
