@@ -275,6 +275,7 @@ def test_umask_cannot_open_the_cache(tree: Tree) -> None:
     assert not any(path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH) for path in made)
 
 
+@pytest.mark.slow
 def test_entry_that_others_can_write_to_or_damaged_is_not_loaded(tree: Tree) -> None:
     """Catches trust in a single file: made writable, cut short, or with one bit changed."""
     tree.run()

@@ -251,7 +251,7 @@ def test_moving_the_origin_of_time_leaves_no_trace(clock, d):
     """Catches a time that `shift` forgets. Runs are short because refreshments multiply differences of rounding."""
     rng = np.random.default_rng([SEED, d])
     t_end = min(100 / clock.hit_rate(d), 60.0)
-    for label in range(20):
+    for label in range(8):
         (state,) = states(clock.name, d, label)
         expected = hits_until(clock.start(d, 0.2, state.copy()), t_end)
         running = clock.start(d, 0.2, state.copy())

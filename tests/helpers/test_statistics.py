@@ -26,7 +26,7 @@ from helpers.statistics import (
 
 Array = NDArray[np.float64]
 SEED = int(os.environ.get("BOUNCY_TEST_SEED", "1711"))
-REPEATS = 1500
+REPEATS = 800
 ALPHA = 0.01
 
 

@@ -74,6 +74,7 @@ def test_ring_against_transfer_matrices(sampler, rng):
     z_test(average, np.zeros(1), detect=0.01, name="average bond").check()
 
 
+@pytest.mark.slow
 @every_sampler
 def test_tree_against_belief_propagation(sampler, rng):
     """Catches errors that depend on the degree of a site: a random tree of 300 spins, sparse storage.

@@ -174,6 +174,7 @@ def test_without_refreshment_it_stays_in_a_plane() -> None:
     assert z_test(np.array(squares)[:, None], 1.0, detect=0.15).passed
 
 
+@pytest.mark.slow
 def test_variance_of_the_sample_mean() -> None:
     """Would catch time averages that forget segments, and error bars from the wrong batches.
 

@@ -201,7 +201,9 @@ def test_the_estimate_of_memory_is_no_more_than_is_taken():
             assert 0.5 * taken < module._worker_bytes(setup) <= taken
 
 
-@pytest.mark.parametrize("sampler", ["metropolis", "gibbs", "hmc"])
+@pytest.mark.parametrize(
+    "sampler", ["metropolis", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gibbs", "hmc"))]
+)
 @pytest.mark.parametrize("d", [1, 10, 300])
 def test_the_estimate_of_time_is_no_more_than_is_taken(sampler, d):
     """Catches an estimate that refuses what would work, on a machine up to three times as fast as this one."""

@@ -28,9 +28,11 @@ SEED = base_seed()
 REPLICATES = 20_000
 SWEEPS = 6
 EXAMPLES = examples()
-# No target sees the sampler: one of them here, and one for each toll in `test_custom.py`; the others in the long tests.
+# No target sees the sampler: one of them here; the others in the long tests.
 SAMPLERS = [name if name == "bps-gaussian" else pytest.param(name, marks=pytest.mark.slow) for name in sorted(names())]
 every_target = pytest.mark.parametrize("name", EXAMPLES)
+# Kinds whose functions are like those of another kind.
+LIKE_OTHERS = ("rbm-visible", "polynomial-binary", "factor-graph")
 
 
 @functools.cache
@@ -85,7 +87,9 @@ def test_log_prob_takes_batches(name):
         target.log_prob(np.ones(target.d + 1))
 
 
-@every_target
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LIKE_OTHERS)) for name in EXAMPLES]
+)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_every_sampler_keeps_the_law_of_every_target(name, sampler):
     """Would catch a target whose costs, flips or caches are not what samplers take them for, by a bias of 0.05."""

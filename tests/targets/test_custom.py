@@ -77,7 +77,7 @@ both_ways = pytest.mark.parametrize("compile", [True, False], ids=["compiled", "
 # "everything" has the functions of "both" and of "cache".
 @both_ways
 @pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=[pytest.mark.slow] if way in ("both", "cache") else []) for way in WAYS]
+    "way", [pytest.param(way, marks=[pytest.mark.slow] if way in ("both", "cache", "cost") else []) for way in WAYS]
 )
 def test_a_model_is_the_same_however_it_is_given(way, compile):
     """Would catch an argument in the wrong place, a cache that does not follow, a lost factor: bytes are compared."""
@@ -92,13 +92,10 @@ def test_a_model_is_the_same_however_it_is_given(way, compile):
     assert way == "cost" or way == "cache" or abs(difference).max() < 1e-12
 
 
-# A target meets a sampler where its costs are paid: one sampler for each toll, and the others in the long tests.
+# A target meets a sampler where its costs are paid: one sampler, and the others in the long tests.
 every_sampler = pytest.mark.parametrize(
     "sampler",
-    [
-        name if name in ("bps-gaussian", "hmc") else pytest.param(name, marks=pytest.mark.slow)
-        for name in sorted(names())
-    ],
+    [name if name == "bps-gaussian" else pytest.param(name, marks=pytest.mark.slow) for name in sorted(names())],
 )
 
 
