@@ -351,6 +351,7 @@ def run_without_refreshment(clock: Clock, d: int, n_hits: float) -> None:
     assert bounces == pytest.approx(clock.bounce_rate(d), rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 10, 1000])
 @every_billiard
 def test_ten_million_hits_without_refreshment(clock, d):

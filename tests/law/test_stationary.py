@@ -238,6 +238,7 @@ def test_pair_averages(small: Case) -> None:
     z_test(small.run.pair_mean[:, columns], expected, detect=0.018, name="conditional mean of pairs").check()
 
 
+@pytest.mark.slow
 def test_time_averages_without_couplings(billiard: Case) -> None:
     """Hits lost or doubled by the clock in large dimensions bias the path of the sites that they belong to."""
     expected = -np.tanh(billiard.target.r)

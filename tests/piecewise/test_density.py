@@ -421,7 +421,7 @@ def test_the_scale_stays_while_results_are_recorded():
 @pytest.mark.parametrize("sampler", [BPS(), Metropolis()])
 def test_lengths_do_not_come_from_a_few_sweeps(sampler):
     """Catches a warm-up whose last lengths are those of what was left of a stage after they were last found."""
-    (worker,) = sampler.workers(normal(), Plan(), [np.random.SeedSequence(1)], [None])
+    (worker,) = sampler.workers(normal(), Plan(pairs="all"), [np.random.SeedSequence(1)], [None])
     for sweeps, is_found in ((64 + 3, False), (64 + 20, True)):
         worker.advance(sweeps)
         before = worker.scale
@@ -519,6 +519,7 @@ def test_data_must_keep_its_types():
         normal().given(1.0)
 
 
+@pytest.mark.slow
 def test_chains_run_in_other_processes():
     """Catches machine addresses, or a scale, that are not those of the process that they are sent to."""
     target = law_of("staircase").target

@@ -100,6 +100,7 @@ def test_long_legs_have_the_same_events(build):
         assert_same_events(as_dense(build()), label, every=17, rate=0.1)
 
 
+@pytest.mark.slow
 @every_potential
 def test_sparse_couplings_have_the_same_events(build):
     """Catches a crossing or a bounce that reads other entries of a sparse matrix than of a dense one."""

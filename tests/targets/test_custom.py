@@ -163,6 +163,7 @@ class Twins(NamedTuple):
     other: np.ndarray
 
 
+@pytest.mark.slow
 def test_data_may_be_nested_and_functions_compiled_before():
     """Would catch data that is passed in another shape, and compiled functions that are refused."""
 
@@ -558,6 +559,7 @@ def test_spins_can_be_kept_by_a_python_function():
     assert not seen[0].flags.writeable
 
 
+@pytest.mark.slow
 def test_a_run_can_be_extended_in_another_process():
     """Would catch machine addresses that are sent to another process."""
     model = bouncy.FactorGraph.from_mrf(MODEL)
@@ -825,6 +827,7 @@ def test_check_target_sees_functions_that_are_not_functions_of_s():
         check_target(bouncy.Custom(2, moody, compile=False))
 
 
+@pytest.mark.slow
 def test_conditional_means_write_one_entry_per_site():
     """Would catch an `out` that is longer than the spins and is passed to a user's function as it is."""
     target = bouncy.Custom(6, data=DATA, **WAYS["everything"])
