@@ -33,11 +33,12 @@ PAGES = {
     "docs/density.md": "probability",
     "docs/results.md": "spin 3",
     "docs/long-runs.md": "until_se",
+    "docs/lanes.md": "(64, 500, 1024)",
 }
 
 
-# A page that compiles eight densities is left to the long tests; its examples have tests of their own.
-LONG = ("docs/density.md",)
+# Pages that compile many functions are left to the long tests; what they show has tests of its own.
+LONG = ("docs/density.md", "docs/targets.md")
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, marks=[pytest.mark.slow] * (page in LONG)) for page in PAGES])
@@ -51,6 +52,16 @@ def test_pages(page, tmp_path, monkeypatch, capsys):
     for block in blocks:
         exec(compile(textwrap.dedent(block), page, "exec"), namespace)
     assert PAGES[page] in capsys.readouterr().out
+
+
+def test_lanes(tmp_path, capsys):
+    """Catches an example that no longer runs, and a picture that shows correlations where there are none."""
+    example = runpy.run_path(str(ROOT / "examples" / "lanes.py"))
+    run = example["main"](small=True, out=tmp_path / "lanes.png")
+    _, ratio, error = example["shares"](run)
+    assert (abs(ratio - 1.0) < 6.0 * error).all()
+    assert (tmp_path / "lanes.png").stat().st_size > 10_000
+    assert "log p" in capsys.readouterr().out
 
 
 def test_variable_selection(capsys, monkeypatch):

@@ -414,6 +414,7 @@ def test_target_that_kills_its_process_is_given_up():
     assert not caught.value.run.completed
 
 
+@pytest.mark.slow
 def test_slices_that_are_lost_now_and_then_are_sent_again(expected, monkeypatch):
     """Catches attempts that are counted over a whole run instead of in a row, and a slice that is not done again."""
 

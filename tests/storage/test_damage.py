@@ -25,7 +25,7 @@ from storage.forged import KINDS, ODD, REFUSED, build, forge_array, forge_header
 from storage.resumed import SAMPLING, interrupted
 
 
-@pytest.fixture(scope="module", params=["draws", "means", "path"])
+@pytest.fixture(scope="module", params=["draws", "means", pytest.param("path", marks=pytest.mark.slow)])
 def kept(request, tmp_path_factory):
     """Return a checkpoint with two generations in the middle of a run, and how that ends."""
     folder = tmp_path_factory.mktemp("kept") / request.param

@@ -19,7 +19,7 @@ from bouncy.targets.mrf import MRF
 DIMENSIONS = (1, 2, 3, 7, 64, 1000)
 STORAGES = {"dense": np.array, "sparse": sp.csr_array}
 TOLERANCE = 1e-12
-exhaustive = settings(derandomize=True, database=None, deadline=None, max_examples=100)
+exhaustive = settings(derandomize=True, database=None, deadline=None, max_examples=50)
 
 
 # Not the package's own decorator: its disk cache is for the package's sources, and tests must see every edit.
