@@ -121,23 +121,22 @@ def _init_sparse(view, s):
 
 @implements(lane_costs, SparseLanes)
 def _sparse_costs(view, s, i, out):
-    total = out[0]
     n, end = view.indptr[i], view.indptr[i + 1]
-    if end - n <= 4:  # in one go
-        _cost_of_four(view, s, i, n, end, total)
+    if end - n <= 4:
+        _cost_of_four(view, s, i, n, end, out[0])
         return
-    for k in range(total.size):
-        total[k] = view.r[i]
-    for m in range(n, end):
-        _add(total, view.data[m], s[view.indices[m]])
-    spin = s[i]
-    for k in range(total.size):
-        total[k] *= -2.0 * spin[k]
+    field = view.r[i]
+    for k in range(out.shape[1]):
+        out[0, k] = field
+    while n + 4 < end:
+        _add_four(view, s, i, n, end, 1.0, 0.0, out[0])
+        n += 4
+    _add_four(view, s, i, n, end, 0.0, -2.0, out[0])
 
 
 @vectorised
 def _cost_of_four(view, s, i, n, end, out):
-    """Write the cost of site i with four neighbours; those that are missing are itself, with the weight 0."""
+    """Write the cost of site i, which has up to four neighbours."""
     a, p = _neighbour(view, s, i, n, end)
     b, q = _neighbour(view, s, i, n + 1, end)
     c, t = _neighbour(view, s, i, n + 2, end)
@@ -148,8 +147,24 @@ def _cost_of_four(view, s, i, n, end, out):
 
 
 @vectorised
+def _add_four(view, s, i, n, end, alone, with_spin, out):
+    """Add what up to four neighbours contribute to the field of site i, and multiply by `alone` + `with_spin` s_i."""
+    a, p = _neighbour(view, s, i, n, end)
+    b, q = _neighbour(view, s, i, n + 1, end)
+    c, t = _neighbour(view, s, i, n + 2, end)
+    d, u = _neighbour(view, s, i, n + 3, end)
+    spin = s[i]
+    for k in range(out.size):
+        total = out[k] + ((a * p[k] + b * q[k]) + (c * t[k] + d * u[k]))
+        out[k] = (alone + with_spin * spin[k]) * total
+
+
+@vectorised
 def _neighbour(view, s, i, n, end):
-    """Return the weight of entry n of a row that ends before `end`, and the spins that it is for."""
+    """Return the weight of entry n of a row that ends before `end`, and the spins that it is for.
+
+    A neighbour that is missing is the site itself, with the weight 0.
+    """
     there = n < end
     return view.data[n] if there else 0.0, s[view.indices[n] if there else np.int64(i)]
 
