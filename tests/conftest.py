@@ -87,8 +87,8 @@ _FIRST = (
 _LAST = ("cli/test_reproduce",)
 # Files whose tests are grouped by the sampler in their names, together with those of the other files.
 _BY_SAMPLER = ("law/", "targets/test_conformance")
-# Files whose tests take so long that compiling twice is nothing to them.
-_APART = ("law/test_precision", "piecewise/test_coverage")
+# Tests that take so long that compiling twice is nothing to them.
+_APART = ("law/test_precision", "piecewise/test_coverage", "storage/test_damage.py::test_all_odd_numbers")
 # Folders whose tests need the same loops.
 _TOGETHER = ("run", "piecewise", "workers")
 # Tests of densities, which have a loop of their own.
@@ -101,7 +101,7 @@ def _group(test: str) -> str:
     path, _, name = test.partition("::")
     file = path.removeprefix("tests/")
     sampler = _SAMPLER.search(name)
-    if file.startswith(_APART):
+    if test.removeprefix("tests/").startswith(_APART):
         return test
     if sampler and file.startswith(_BY_SAMPLER):
         return sampler.group()

@@ -103,7 +103,7 @@ def test_seconds_are_kept_to(chains, large):
     shape = (150, 150) if large else (2, 3)
     target = bouncy.MRF.ising(shape, coupling=0.4)
     bouncy.sample(target, chains=1, draws=1, warmup=0, seed=0)
-    run = bouncy.sample(target, chains=chains, seconds=0.2, keep="means", seed=base_seed())
+    run = bouncy.sample(target, chains=chains, lanes=1, seconds=0.2, keep="means", seed=base_seed())
     spent = np.array([state["cpu_seconds"] for state in run._data.states])
     assert run.stopped_by == "seconds"
     assert 0.2 <= spent.mean() <= 0.35
