@@ -155,6 +155,7 @@ def test_log_likelihood_is_the_targets():
     assert log_likelihood(np.zeros((0, 0)), r, s, np.empty(6)) == pytest.approx(-float(s @ r), rel=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("two_purses", [False, True])
 @augmentations
 def test_stationary_law_is_kept(augmentation, two_purses, seed):

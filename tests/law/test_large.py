@@ -24,10 +24,9 @@ def draws_in(sweeps: int, sampler: str) -> int:
     return sweeps if stride == 1 else -(-4 * sweeps // stride)
 
 
+@pytest.mark.slow
 @every_sampler
-@pytest.mark.parametrize(
-    ("coupling", "sweeps", "detect"), [pytest.param(0.3, 600, 0.015, marks=pytest.mark.slow), (0.44, 6000, 0.05)]
-)
+@pytest.mark.parametrize(("coupling", "sweeps", "detect"), [(0.3, 600, 0.015), (0.44, 6000, 0.05)])
 def test_torus_against_kaufman(sampler, coupling, sweeps, detect):
     """Catches errors that only show in large or nearly critical systems.
 

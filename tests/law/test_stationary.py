@@ -344,6 +344,7 @@ def test_speeds(small: Case) -> None:
     check_speeds(small, ks=0.015, relative=0.03)
 
 
+@pytest.mark.slow
 def test_speeds_of_billiard(billiard: Case) -> None:
     """A wrong law of refreshment, or a bounce that forgets the sites far from their walls, changes the law of w."""
     check_speeds(billiard, ks=0.03, relative=0.06)

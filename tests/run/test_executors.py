@@ -363,6 +363,7 @@ def _end_process(pool):
     pool.submit(signal.raise_signal, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_broken_pool_is_replaced(short, long_run):
     """Catches a run that ends with its pool although it was told how to get another one."""
     pools = []

@@ -32,7 +32,7 @@ EXAMPLES = examples()
 SAMPLERS = [name if name == "bps-gaussian" else pytest.param(name, marks=pytest.mark.slow) for name in sorted(names())]
 every_target = pytest.mark.parametrize("name", EXAMPLES)
 # Kinds whose functions are like those of another kind.
-LIKE_OTHERS = ("rbm-visible", "polynomial-binary", "factor-graph")
+LIKE_OTHERS = ("rbm-visible", "polynomial-binary", "factor-graph", "custom-log-prob", "selection-g")
 
 
 @functools.cache
