@@ -80,6 +80,8 @@ _FIRST = (
     "clocks",
     "samplers",
     "piecewise",
+    "workers",
+    "storage",
     "test_examples",
     "test_compile",
     "experiments",
