@@ -88,8 +88,10 @@ def model(d: int) -> bouncy.MRF:
     return bouncy.MRF.random(d, sigma_M=0.7 / math.sqrt(d), sigma_r=0.3, seed=d)
 
 
-@pytest.mark.parametrize("travel_time", [0.5 * math.pi, 2.0, 6.5 * math.pi, math.inf])
-@pytest.mark.parametrize("d", [1, 2, 3, 7, 64])
+@pytest.mark.parametrize(
+    "travel_time", [pytest.param(0.5 * math.pi, marks=pytest.mark.slow), 2.0, 6.5 * math.pi, math.inf]
+)
+@pytest.mark.parametrize("d", [1, pytest.param(2, marks=pytest.mark.slow), 3, 7, 64])
 @every_augmentation
 def test_events_are_those_of_the_literal_twin(augmentation, d, travel_time):
     """Catches any wrong hit time, order, payment or reflection, a velocity kept or a position lost at a refreshment.

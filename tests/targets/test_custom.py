@@ -104,6 +104,7 @@ def with_cache():
     return bouncy.Custom(6, data=DATA, **CACHED)
 
 
+@pytest.mark.slow
 @every_sampler
 def test_every_sampler_walks_as_on_the_same_built_in_model(sampler):
     """Would catch a sampler that treats targets called by address differently."""
