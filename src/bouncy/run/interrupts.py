@@ -42,7 +42,8 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
-            sys.unraisablehook = self._hook
+            if not (self.seen and self._at_once):
+                sys.unraisablehook = self._hook
         if self.seen and self._at_once:
             raise KeyboardInterrupt
 
@@ -50,8 +51,12 @@ class Interrupts:
         self.note()
 
     def _pass_on(self, event: Any) -> None:
-        """Report an exception that cannot be raised, unless it is the one that will be raised later."""
-        if not (self._at_once and issubclass(event.exc_type, KeyboardInterrupt)):
+        """Report an exception that cannot be raised, unless it is the one that will be raised later.
+
+        Nor is it if an object of the compiler, which the interrupt left half built, complains when it is released.
+        """
+        half_built = self.seen and str(getattr(event.object, "__module__", "")).startswith("llvmlite")
+        if not (self._at_once and (half_built or issubclass(event.exc_type, KeyboardInterrupt))):
             self._hook(event)
 
     def note(self) -> None:
