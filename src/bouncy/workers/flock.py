@@ -8,7 +8,7 @@ the same site at the same time, which is a loop over lanes that lie side by side
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,10 @@ from bouncy.tolls.lanes import new_lane_toll
 from bouncy.workers.contract import Plan, Rows, Worker, flocks_of
 from bouncy.workers.flock_kernel import RESYNC, advance_lanes, settle_flock
 from bouncy.workers.kernel import BUFFER
-from bouncy.workers.loop import LoopWorker
-from bouncy.workers.spins import pair_pattern, spin_rows
+from bouncy.workers.spins import SpinLoopWorker, pair_pattern
 
 
-class FlockWorker(LoopWorker):
+class FlockWorker(SpinLoopWorker):
     """Chains of a sampler on a binary target that share a clock, as the lanes of one loop.
 
     Parameters
@@ -47,8 +46,6 @@ class FlockWorker(LoopWorker):
     width : int
         Length of a row of lanes; those beyond the chains run along, and nobody sees them.
     """
-
-    mean_per_sweep = 1.0
 
     def __init__(
         self,
@@ -99,9 +96,6 @@ class FlockWorker(LoopWorker):
 
     # What is recorded
 
-    def empty_rows(self, what: str) -> Rows:
-        return spin_rows(self.s.shape[0], what)
-
     def _finished_rows(self, rows: Rows) -> list[Rows]:
         return lane_rows(rows, self.chains)
 
@@ -117,18 +111,6 @@ class FlockWorker(LoopWorker):
         """Return the flips of each site under the first chain: they are counted in all chains together."""
         rest = self.chains - 1
         return [{"flips": self.recorder.flips.copy()}, *({"flips": np.zeros_like(self.recorder.flips)},) * rest]
-
-    def constants(self) -> dict[str, NDArray[Any]]:
-        if self.plan.pairs != "edges":
-            return {}
-        return {f"pairs.{name}": getattr(self.recorder.pairs, name) for name in ("indptr", "indices", "edge")}
-
-    @classmethod
-    def record_anew(cls, workers: Sequence[Self]) -> None:
-        for worker in workers:
-            worker.begun = worker.sweeps
-            clear_lanes(worker.recorder)
-            worker.recorder.flips[:] = 0
 
     def _parts(self) -> dict[str, Any]:
         return {
@@ -146,8 +128,8 @@ class FlockWorker(LoopWorker):
         check_bounds(state, "view", self.view)
         check_range("lanes", state["lanes"], 1, self.s.shape[1])
         check_range("since_resync", state["since_resync"], 0, RESYNC - 1)
-        if not (np.abs(state["s"]) == 1).all() or not state["toll.rng"].any(axis=0).all():
-            raise ValueError("the state of a worker must hold spins, -1 or 1, and generators that are not all 0")
+        if not state["toll.rng"].any(axis=0).all():
+            raise ValueError("toll.rng holds numbers that are out of range: the generator of a lane is all 0")
 
 
 def new_flocks(

@@ -1,4 +1,4 @@
-"""A worker that carries one chain of spins."""
+"""Workers of spins: what they have in common, and the one that carries a single chain."""
 
 from __future__ import annotations
 
@@ -24,7 +24,40 @@ from bouncy.workers.loop import LoopWorker
 _STARTS = 1000
 
 
-class SpinWorker(LoopWorker):
+class SpinLoopWorker(LoopWorker):
+    """A worker of spins.
+
+    Attributes
+    ----------
+    s : ndarray of int8
+        The present spins; the first axis is that of the sites.
+    """
+
+    s: NDArray[np.int8]
+    mean_per_sweep = 1.0
+
+    def empty_rows(self, what: str) -> Rows:
+        return spin_rows(len(self.s), what)
+
+    def constants(self) -> dict[str, NDArray[Any]]:
+        if self.plan.pairs != "edges":
+            return {}
+        return {f"pairs.{name}": getattr(self.recorder.pairs, name) for name in ("indptr", "indices", "edge")}
+
+    @classmethod
+    def record_anew(cls, workers: Sequence[Self]) -> None:
+        for worker in workers:
+            worker.begun = worker.sweeps
+            worker._take_batches()
+            worker.recorder.flips[:] = 0
+
+    def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
+        super()._check(state)
+        if not (np.abs(state["s"]) == 1).all():
+            raise ValueError("the state of a worker must hold spins, -1 or 1")
+
+
+class SpinWorker(SpinLoopWorker):
     """One chain of a sampler on a binary target.
 
     Parameters
@@ -40,8 +73,6 @@ class SpinWorker(LoopWorker):
     first : int
         Index of the chain.
     """
-
-    mean_per_sweep = 1.0
 
     def __init__(
         self,
@@ -92,9 +123,6 @@ class SpinWorker(LoopWorker):
 
     # What is recorded
 
-    def empty_rows(self, what: str) -> Rows:
-        return spin_rows(self.s.size, what)
-
     def _new_rows(self, keep: Keep, sweeps: int) -> Rows:
         self._flips: list[Rows] = []
         trail = new_trail(self.s.size, sweeps) if keep.what == "path" else no_trail()
@@ -136,18 +164,6 @@ class SpinWorker(LoopWorker):
     def totals(self) -> list[dict[str, NDArray[Any]]]:
         return [{"flips": self.recorder.flips.copy()}]
 
-    def constants(self) -> dict[str, NDArray[Any]]:
-        if self.plan.pairs != "edges":
-            return {}
-        return {f"pairs.{name}": getattr(self.recorder.pairs, name) for name in ("indptr", "indices", "edge")}
-
-    @classmethod
-    def record_anew(cls, workers: Sequence[Self]) -> None:
-        for worker in workers:
-            worker.begun = worker.sweeps
-            take_batch(worker.recorder, worker.s)
-            worker.recorder.flips[:] = 0
-
     def _parts(self) -> dict[str, Any]:
         return {
             "s": self.s,
@@ -161,8 +177,6 @@ class SpinWorker(LoopWorker):
     def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
         super()._check(state)
         check_range("flips_since_resync", state["flips_since_resync"], 0, FLIPS_PER_SITE * self.s.size)
-        if not (np.abs(state["s"]) == 1).all():
-            raise ValueError("the state of a worker must hold spins, -1 or 1")
         if np.array_equal(state["s"], self.s):  # as in a worker that was made to be restored
             check_bounds(state, "view", self.view)
 
