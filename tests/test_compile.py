@@ -180,6 +180,7 @@ def test_edit_in_another_file_is_seen(tree: Tree) -> None:
     assert tree.run(PROGRAM.replace("Shift", "Move"))["misses"] == 0
 
 
+@pytest.mark.slow
 def test_edit_of_a_module_without_compiled_code_recompiles_nothing(tree: Tree) -> None:
     """Catches a stamp that covers too much, and one that misses what a part imports."""
     tree.write("plots", "COLOUR = 'blue'")

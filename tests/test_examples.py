@@ -38,7 +38,7 @@ PAGES = {
 
 
 # Pages that compile many functions are left to the long tests; what they show has tests of its own.
-LONG = ("docs/density.md", "docs/targets.md", "docs/regression.md")
+LONG = ("docs/continuous.md", "docs/density.md", "docs/targets.md", "docs/regression.md")
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, marks=[pytest.mark.slow] * (page in LONG)) for page in PAGES])

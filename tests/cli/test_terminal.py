@@ -109,6 +109,7 @@ def test_the_width_of_the_terminal_is_used(folder):
         assert min(columns, 100) - 15 < widest <= columns
 
 
+@pytest.mark.slow
 def test_first_use_says_that_it_compiles_and_can_be_interrupted(folder, tmp_path):
     """Catches seconds without a word when nothing is compiled yet, and a Ctrl-C that waits until all of it is."""
     command = _command("sample", "model.npz", *ENDLESS, "--sampler", "bps-exponential")

@@ -118,6 +118,7 @@ def test_interval_that_touches_one_is_undecided(low, high, side):
     assert Ratio(1.0, low, high, 30).side == side
 
 
+@pytest.mark.slow
 def test_interval_covers_the_true_ratio():
     """Catches intervals that are too narrow or too wide.
 

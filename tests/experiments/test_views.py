@@ -108,6 +108,7 @@ def test_a_chain_that_is_stuck_ends(monkeypatch):
         assert view.holding_times.size < 200
 
 
+@pytest.mark.slow
 def test_views_of_all_samplers(monkeypatch):
     """Catches a sampler without a view or with two, and lags that differ within an edition."""
     monkeypatch.setattr(views, "single_threaded_pool", in_process_pool)

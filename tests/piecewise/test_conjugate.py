@@ -153,6 +153,7 @@ def _log_evidence(design, response, noise, slab):
     return log_density
 
 
+@pytest.mark.slow
 def test_lasso_with_unknown_hyperparameters():
     """Catches an error above 0.15 in the noise where it and the penalty are updated in turn, by quadrature."""
     noise, penalty = np.linspace(0.3, 3.0, 300)[:, None], np.geomspace(1e-3, 60.0, 600)

@@ -211,6 +211,7 @@ def test_one_chain_is_enough_to_disagree():
     assert run._disagreement().min() < 1e-6
 
 
+@pytest.mark.slow
 def test_chains_that_agree_are_rarely_said_to_disagree():
     """Catches a test with too many false alarms: 150 looks at chains that agree, of three sites each.
 
@@ -352,6 +353,7 @@ def test_chains_in_other_modes_give_a_warning():
     assert any("a part of the states" in text for text in run.diagnostics["warnings"])
 
 
+@pytest.mark.slow
 def test_chains_that_share_their_modes_give_no_warning(seed):
     """Catches overlaps that are compared without their noise: 100 runs, free, slow, or far from symmetric.
 

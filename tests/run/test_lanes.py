@@ -288,6 +288,7 @@ def _covered(target, sampler, replications):
     return {kind: np.array(rows) for kind, rows in covered.items()}
 
 
+@pytest.mark.slow
 def test_intervals_of_chains_that_share_clocks_cover():
     """Catches lanes that move together, which makes error bars too small: 120 runs of 64 chains from random starts.
 

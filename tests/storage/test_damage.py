@@ -366,7 +366,7 @@ FEW = ("draws", "means", "path", "factors", "continuous", "density", "within", "
 
 
 @pytest.mark.parametrize(
-    ("kinds", "cases"), [(FEW, 32), pytest.param(tuple(KINDS), 300, marks=pytest.mark.slow)], ids=["few", "all"]
+    ("kinds", "cases"), [(FEW, 20), pytest.param(tuple(KINDS), 300, marks=pytest.mark.slow)], ids=["few", "all"]
 )
 def test_random_forgeries_are_loaded_or_refused(kinds, cases, tmp_path, seed):
     """Catches a TypeError, an IndexError or any other error that says nothing: forged headers and arrays of all kinds.
@@ -411,7 +411,7 @@ def _forged_in_children(folder, cases, kinds=()):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(
-    ("kinds", "cases"), [(FEW, 32), pytest.param((), 600, marks=pytest.mark.slow)], ids=["few", "all"]
+    ("kinds", "cases"), [(FEW, 20), pytest.param((), 600, marks=pytest.mark.slow)], ids=["few", "all"]
 )
 def test_forged_states_neither_crash_nor_hang(kinds, cases, tmp_path):
     """Catches a state of a clock, a motion or a cache that leads compiled code beyond an array, or round for ever."""

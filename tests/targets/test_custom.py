@@ -74,10 +74,10 @@ WAYS = {
 both_ways = pytest.mark.parametrize("compile", [True, False], ids=["compiled", "python"])
 
 
-# "everything" has the functions of "both" and of "cache".
+# "everything" has all functions; the other ways are those of tests below.
 @both_ways
 @pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=[pytest.mark.slow] if way in ("both", "cache", "cost") else []) for way in WAYS]
+    "way", [pytest.param(way, marks=[pytest.mark.slow] if way != "everything" else []) for way in WAYS]
 )
 def test_a_model_is_the_same_however_it_is_given(way, compile):
     """Would catch an argument in the wrong place, a cache that does not follow, a lost factor: bytes are compared."""

@@ -14,6 +14,9 @@ from conftest import base_seed
 from helpers.statistics import z_test
 
 SAMPLERS = ["bps-gaussian", "hmc", "gibbs"]
+every_sampler = pytest.mark.parametrize(
+    "sampler", [name if name == "bps-gaussian" else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLERS]
+)
 
 
 class Joint:
@@ -53,9 +56,7 @@ def exact():
     return np.average([statistics((s0, s1), t) for s0, s1, t in states], axis=0, weights=weights)
 
 
-@pytest.mark.parametrize(
-    "sampler", [name if name == "bps-gaussian" else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLERS]
-)
+@every_sampler
 def test_law_of_a_larger_model(sampler, rng):
     """Catches a clock or toll that must not go on when the target changes, and a log p kept from before it did.
 
@@ -72,7 +73,7 @@ def test_law_of_a_larger_model(sampler, rng):
     z_test(rows.reshape(100, 200, 6).mean(axis=1), exact(), detect=0.15, name=sampler).check()
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@every_sampler
 def test_visits_leave_no_trace(sampler):
     """Catches a part of clock or toll that is lost between visits, or when the state is copied and restored."""
     whole, cut, resumed = (new_walker(Joint(0), sampler) for _ in range(3))

@@ -75,7 +75,6 @@ class Binding:
         data: tuple[Any, ...],
         compile: bool,
     ) -> None:
-        self._roles = roles
         self._functions = {
             name: UserFunction(name, roles[name], function, bool(cache), bool(data))
             for name, function in given.items()
@@ -129,11 +128,10 @@ class Binding:
         if not inspect.isfunction(function.plain):
             return f"it is of type {type(function.plain).__name__}, not a function written with def or lambda"
         try:
-            for served, adapter in function.compile(self._cache, self._data).items():
-                if served == name or served not in self._functions:
-                    pointer = pointer_to((self._cache, self._data))
-                    self._addresses[served] = address_of(adapter, pointer, *self._roles[served].words)
-                    self._compiled.append(adapter)
+            adapter = function.compile(self._cache, self._data)
+            pointer = pointer_to((self._cache, self._data))
+            self._addresses[name] = address_of(adapter, pointer, *function.kind.words)
+            self._compiled.append(adapter)
         except (NumbaError, UnsupportedBytecodeError) as error:
             if _WRITES in str(error):
                 kept = " or ".join(

@@ -62,15 +62,14 @@ class Role(NamedTuple):
     ----------
     parameters : tuple of str
         Names of its arguments before `data`; "cache" only counts where there is one.
-    adapters : mapping
-        By the functions that it serves for, itself among them: makes, from the compiled function and from what returns
-        its last arguments, a function of words.
+    adapt : callable
+        Makes, from the compiled function and from what returns its last arguments, a function of words.
     bad : callable or None
         Given what was written into `out`, (n,), says which entries cannot be; None if a number is returned instead.
     """
 
     parameters: tuple[str, ...]
-    adapters: Mapping[str, Callable[..., Any]]
+    adapt: Callable[..., Any]
     bad: Callable[[NDArray[np.float64]], NDArray[np.bool_]] | None = None
     returns_number: bool = False
 
@@ -186,8 +185,8 @@ class UserFunction:
 
     # Compiled
 
-    def compile(self, cache: tuple[Any, ...], data: tuple[Any, ...]) -> dict[str, Any]:
-        """Return adapters that call the function, compiled for (cache, data), by the functions that they stand for.
+    def compile(self, cache: tuple[Any, ...], data: tuple[Any, ...]) -> Any:
+        """Return an adapter that calls the function, compiled for (cache, data).
 
         Raises `NumbaError` if the function cannot be compiled.
         """
@@ -200,7 +199,7 @@ class UserFunction:
         if any(compiled.lifted for compiled in function.overloads.values()):
             raise NumbaError("it uses objmode, out of which compiled code cannot raise")
         last = _LAST[self.takes_cache, self.takes_data]
-        return {name: without_memory(adapt(function, last)) for name, adapt in self.kind.adapters.items()}
+        return without_memory(self.kind.adapt(function, last))
 
     def _dispatcher(self) -> Any:
         """Return the function for numba to compile, with the options that it came with if it was compiled before.

@@ -105,9 +105,9 @@ def _is_not_finite(out: Array) -> NDArray[np.bool_]:
 
 
 ROLES = {
-    "log_prob": Role(("y",), {"log_prob": _adapt_log_prob}, returns_number=True),
-    "gradient": Role(("y", "out"), {"gradient": _adapt_gradient}, bad=_is_not_finite),
-    "bound": Role(("y", "v", "horizon"), {"bound": _adapt_bound}, returns_number=True),
+    "log_prob": Role(("y",), _adapt_log_prob, returns_number=True),
+    "gradient": Role(("y", "out"), _adapt_gradient, bad=_is_not_finite),
+    "bound": Role(("y", "v", "horizon"), _adapt_bound, returns_number=True),
 }
 
 

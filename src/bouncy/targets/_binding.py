@@ -46,12 +46,12 @@ class SpinBinding(Binding):
 
     def _explain(self, code: int, site: int, s: NDArray[np.int8], errors: dict[str, BaseException]) -> TargetError:
         """Return the error for a function that failed, calling it once more to see what it raises."""
-        # Default conditional means come from costs, and costs without a function from values of log p.
-        function = self._functions.get(NAMES[code]) or self._functions.get("flip_cost") or self._functions["log_prob"]
+        # Costs without a function come from values of log p.
+        function = self._functions.get(NAMES[code]) or self._functions["log_prob"]
         cause, what = errors.get(function.role), ""
         errors.clear()
         if cause is None:
-            cause, what, site = self._ask_again(function, site, s)
+            cause, what = self._ask_by_python(function, site, s)
         if cause is not None:
             what = f"raised {type(cause).__name__}: {cause}"
         about = f" for site {site}" if site >= 0 else ""
@@ -60,17 +60,6 @@ class SpinBinding(Binding):
         )
         error.__cause__ = cause
         return error
-
-    def _ask_again(
-        self, function: UserFunction, site: int, s: NDArray[np.int8]
-    ) -> tuple[BaseException | None, str, int]:
-        """Return what a function raises as plain Python, or what is wrong with its result, and the site."""
-        # One call computes all costs, and does not tell which of them raised.
-        for i in range(s.size) if site < 0 and function.role == "flip_cost" else [site]:
-            cause, what = self._ask_by_python(function, i, s)
-            if cause is not None or not what.startswith(NOT_BY_PYTHON):
-                return cause, what, i
-        return cause, what, site
 
     def _ask_by_python(
         self, function: UserFunction, site: int, s: NDArray[np.int8]

@@ -7,7 +7,6 @@ import numpy as np
 from bouncy._compile import helper
 from bouncy._native import BAD_AT, FINE, array_at, as_number, as_status, dereference, read_only
 from bouncy.functions.user_function import Role
-from bouncy.targets.contract import costs_to_means
 
 # A conditional mean may leave [-1, 1] by rounding.
 _TOLERANCE = 1e-9
@@ -61,35 +60,14 @@ def _adapt_conditional_means(function, last):
     return conditional_means
 
 
-def _adapt_costs(function, last):
-    """Return an adapter that computes the default conditional means, the costs of all flips in one call."""
-
-    def conditional_means(pointer, s, d, out, n):
-        spins = array_at(s, d)
-        values = array_at(out, n)
-        arguments = last(dereference(pointer))
-        # Two loops, as an exit from the first would keep it from being vectorised.
-        for i in range(d):
-            values[i] = function(read_only(spins), i, *arguments)
-        for i in range(d):
-            if not values[i] > -np.inf:  # also true of NaN
-                return as_status(np.int64(BAD_AT + i))
-        costs_to_means(values, spins)
-        return as_status(np.int64(FINE))
-
-    return conditional_means
-
-
 def _is_no_mean(out):
     return ~(np.abs(out) <= 1.0 + _TOLERANCE)
 
 
 ROLES = {
-    "flip_cost": Role(
-        ("s", "i", "cache"), {"flip_cost": _adapt_flip_cost, "conditional_means": _adapt_costs}, returns_number=True
-    ),
-    "log_prob": Role(("s",), {"log_prob": _adapt_log_prob}, returns_number=True),
-    "init": Role(("s", "cache"), {"init": _adapt_init}),
-    "on_flip": Role(("s", "i", "cache"), {"on_flip": _adapt_on_flip}),
-    "conditional_means": Role(("s", "out", "cache"), {"conditional_means": _adapt_conditional_means}, bad=_is_no_mean),
+    "flip_cost": Role(("s", "i", "cache"), _adapt_flip_cost, returns_number=True),
+    "log_prob": Role(("s",), _adapt_log_prob, returns_number=True),
+    "init": Role(("s", "cache"), _adapt_init),
+    "on_flip": Role(("s", "i", "cache"), _adapt_on_flip),
+    "conditional_means": Role(("s", "out", "cache"), _adapt_conditional_means, bad=_is_no_mean),
 }
