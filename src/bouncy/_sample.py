@@ -34,6 +34,8 @@ _BATCHES, _MANY_BATCHES = 16, 64
 _DRAWS = 1000
 # Chains from which on they share clocks, and how many share one at most, by default.
 _FLOCK, _LANES = 8, 32
+# Place of the seed of a pilot among those of chains, of which there are fewer.
+_PILOT = 1 << 31
 # Up to this dimension all pairs are recorded by default.
 _PAIRS_UP_TO = 32
 
@@ -199,6 +201,7 @@ def sample(
     check_feasible(setup, chains, goal, resources, None if checkpoint is None else Path(checkpoint))
     with announced_compiling(progress):
         with Interrupts(at_once=True):
+            setup = replace(setup, sampler=setup.sampler.prepared(target, _pilot_seed(root)))
             workers = setup.new_workers(root.spawn(chains), _starts(target, initial, chains))
         kept = None if checkpoint is None else Checkpoint.new(checkpoint, every)
         run = Driver(setup, workers, warmup_sweeps, goal, resources, kept).run()
@@ -290,6 +293,11 @@ def resume(
     return longer  # type: ignore[return-value]
 
 
+def _pilot_seed(root: np.random.SeedSequence) -> np.random.SeedSequence:
+    """Return a seed for what is done before chains begin, which have those that are spawned."""
+    return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, _PILOT))
+
+
 def _lanes(setup: Setup, chains: int, asked: int | None) -> int:
     """Return how many chains share a clock at most."""
     if asked is None and chains < _FLOCK:
@@ -339,7 +347,7 @@ def _check_kept(setup: Setup, goal: Goal) -> None:
         if setup.keep == "path":
             raise ValueError("se_of is a function of states, which keep='path' does not have; use 'draws' or 'means'")
         return
-    estimates = run_type(target.kind)._estimates
+    estimates = run_type(setup)._estimates
     if goal.se_of not in estimates:
         raise ValueError(f"se_of is {goal.se_of!r}; expected one of {', '.join(estimates)}, or a function of states")
     if "pair" in goal.se_of and setup.pairs == "none":

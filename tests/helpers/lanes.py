@@ -117,7 +117,7 @@ class Listed(NamedTuple):
 def _pay(toll, purse, cost, i):
     u = toll.numbers[toll.at[0]]
     toll.at[0] += 1
-    return u * (toll.bath + math.exp(cost)) < 1.0, purse
+    return u * (toll.bath[0] + math.exp(cost)) < 1.0, purse
 
 
 class Sums(NamedTuple):
@@ -144,7 +144,7 @@ class Twin:
     def __init__(self, worker: FlockWorker, target: MRF) -> None:
         self.M = target.M.toarray() if target.is_sparse else np.array(target.M)
         self.r, self.d = np.array(target.r), target.d
-        self.clock, self.sweep_time, self.bath = worker.clock, worker.sweep_time, worker.toll.bath
+        self.clock, self.sweep_time, self.bath = worker.clock, worker.sweep_time, worker.toll.bath[0]
         self.rng = [np.ascontiguousarray(worker.rng[:, k]) for k in range(worker.chains)]
         self.s = worker.x
         self.sums = [Sums(*(np.zeros(n) for n in (self.d, self.d)), *np.zeros((2, self.d, self.d)), np.zeros(4))

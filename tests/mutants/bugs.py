@@ -1404,13 +1404,13 @@ BUGS = (
     Bug(
         "F3",
         "lanes at any temperature pay as at the first one",
-        (Edit(LANE_TOLL, "(bath + exp(weight[k] * cost[k]", "(bath + exp(weight[0] * cost[k]"),),
+        (Edit(LANE_TOLL, "(bath[k] + exp(weight[k] * cost[k]", "(bath[k] + exp(weight[0] * cost[k]"),),
         (flock("test_lanes_have_temperatures_of_their_own[gibbs-sparse]"),),
     ),
     Bug(
         "F4",
         "heat bath of lanes without its 1",
-        (Edit(LANE_TOLL, "(bath + exp(", "(0.0 * bath + exp("),),
+        (Edit(LANE_TOLL, "(bath[k] + exp(", "(0.0 * bath[k] + exp("),),
         (twin("gibbs-dense-small"),),
     ),
     Bug(
@@ -1535,7 +1535,7 @@ BUGS = (
     Bug(
         "F22",
         "lanes pay a tenth too little",
-        (Edit(LANE_TOLL, "(bath + exp(weight[k] * cost[k]", "(bath + exp(0.9 * weight[k] * cost[k]"),),
+        (Edit(LANE_TOLL, "(bath[k] + exp(weight[k] * cost[k]", "(bath[k] + exp(0.9 * weight[k] * cost[k]"),),
         (flock("test_lanes_keep_the_law[sparse-gibbs]"),),
     ),
 )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import bouncy
+from bouncy import targets
 from bouncy.piecewise.targets import examples
 from bouncy.recorders.batches import Batch
 from bouncy.samplers import as_sampler, names
@@ -17,6 +18,7 @@ SPINS = bouncy.MRF.ising((2, 3), coupling=0.3, field=0.1)
 DENSE = bouncy.MRF.random(17, seed=2)
 BOX = bouncy.TruncatedGaussian([0.5, -1.0], cov=[[1.0, 0.6], [0.6, 2.0]], lower=[-0.5, -np.inf], upper=[2.0, 1.0])
 WELL = examples()["density-well"]()
+FORBIDDEN = targets.examples()["factor-graph-walls"]()
 SLAB = bouncy.SpikeSlab(np.array([[1.0, 0.2], [0.3, -1.0], [0.5, 0.5]]), [0.5, -0.2, 0.4], inclusion=0.5,
                         slab_scale=1.0, noise_scale=1.0)  # fmt: skip
 
@@ -48,6 +50,7 @@ CASES = {
     "block-bps": (SCALED, "bps", "all"),
     "block-hmc": (SCALED, "hmc", "none"),
     "block-spins": (FIELD, "gibbs", "all"),
+    "ladder-walls": (FORBIDDEN, "tempered", "none"),
     "flock-dense": (DENSE, "bps-gaussian", "all"),
     "flock-sparse": (SPINS, "gibbs-random", "edges"),
 }
@@ -61,7 +64,8 @@ def new_worker(case: str, *, slots: int = 4, per_draw: int = 1, seed: int = 4) -
     chains = CHAINS.get(case, 1)
     plan = Plan(per_draw, slots, pairs, chains)
     seeds = [np.random.SeedSequence([seed, k] if k else seed) for k in range(chains)]
-    (worker,) = target.workers(as_sampler(target, sampler), plan, seeds, [None] * chains)
+    found = as_sampler(target, sampler).prepared(target, np.random.SeedSequence(1))
+    (worker,) = target.workers(found, plan, seeds, [None] * chains)
     return worker
 
 

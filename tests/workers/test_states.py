@@ -11,6 +11,7 @@ import pytest
 
 import bouncy
 from bouncy.samplers import as_sampler, names
+from bouncy.targets.address_lanes import LinkedLanes
 from bouncy.workers.contract import Plan
 from bouncy.workers.spins import SpinWorker
 from bouncy.workers.within import BlockWorker
@@ -45,7 +46,7 @@ TARGETS = {
     "rbm": lambda: bouncy.RBM([[0.8, -0.5], [-0.3, 0.6]], b=[0.1, -0.2], c=[0.2, -0.1]).marginal(),
     "log_prob": lambda: bouncy.Custom(3, log_prob=_log_prob),
     "clamped": lambda: _selection().clamp({0: 1}),
-    "tempered": lambda: _selection().tempered(0.5),
+    "powered": lambda: _selection().tempered(0.5),
 }
 
 
@@ -125,6 +126,8 @@ def may_be_infinite(worker, name):
         "motion.refresh": ([0], []),
         "recorder.extremes": (upper, lower),  # lowest and highest values, before there are any
         "view.inside.values": ([], [1]),  # log p of an impossible state
+        "toll.swaps.before": ([], range(size)),
+        "best_log_prob": ([], [0]),  # before there is one
     }.get(part, ([], []))
 
 
@@ -143,6 +146,15 @@ def test_numbers_that_are_not_finite_are_refused(name):
             assert refused(worker, state, key, place, -np.inf) or k in low, (key, place)
 
 
+def parked(worker):
+    """Return the names of caches that are computed anew before they are used: those of the reference of a ladder."""
+    if not isinstance(getattr(worker, "view", None), LinkedLanes):
+        return set()
+    each = len(worker.view.caches) // len(worker.view.views)
+    first = int(worker.view.parked[0]) * each
+    return {f"view.caches.{k}" for k in range(first, first + each)}
+
+
 @every_worker
 def test_integers_out_of_range_are_refused(name):
     """Catches an index or a count beyond its array, by which compiled code would write to memory of others."""
@@ -151,6 +163,8 @@ def test_integers_out_of_range_are_refused(name):
     whole = {key: array for key, array in state.items() if array.dtype.kind in "iu" and not key.endswith("rng")}
     assert len(whole) > 2
     for key, array in whole.items():
+        if key in parked(worker):
+            continue
         limits = np.iinfo(array.dtype)
         ends = [limits.max] if limits.min == 0 else [limits.min, limits.max]
         for place in list(np.ndindex(array.shape))[4 if key == "generator" else 0 :]:
@@ -195,7 +209,7 @@ def test_what_is_no_spin_is_refused(value):
         ("log_prob", "view.inside.trial"),
         ("clamped", "view.inside.full"),
         ("clamped", "view.inside.inner.inside.tally"),
-        ("tempered", "view.inside.inner.inside.tally"),
+        ("powered", "view.inside.inner.inside.tally"),
     ],
 )
 def test_caches_of_other_spins_are_refused(name, key):

@@ -8,11 +8,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from bouncy._dispatch import part
+from bouncy._dispatch import generic, implements, part
 from bouncy._memory import aligned_empty, aligned_zeros
-from bouncy._vector import vectorised
+from bouncy._vector import fetch, vectorised
 from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.batches import Batch
+from bouncy.recorders.contract import has_room
 from bouncy.recorders.pairs import EdgePairs, edge_pairs
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
 from bouncy.targets.lanes import lane_costs, lane_log_probs
@@ -84,9 +85,53 @@ def _as_matrices(values: NDArray[np.float64], pairs: EdgePairs) -> NDArray[np.fl
     return full.reshape(len(values), d * d)
 
 
+@generic
+def fetch_record(recorder, i):
+    """Ask for the memory that `record_change` will need for site i."""
+
+
+@generic
+def follow_lanes(recorder, toll, s):
+    """Account for temperatures that lanes traded at the end of the last sweep."""
+
+
+@generic
+def record_change(recorder, toll, s, i, count, t):
+    """Account for `toll.change` of site i, t after the sweep began; in `count` chains it is not 0."""
+
+
+@generic
+def record_lane_sweep(recorder, toll, target, s, sweep_time):
+    """Account for the end of a sweep."""
+
+
+@implements(fetch_record, LaneRecorder)
+def _fetch(recorder, i):
+    fetch(recorder.open_path[i])
+
+
+@implements(follow_lanes, LaneRecorder)
+def _stay(recorder, toll, s):
+    pass
+
+
+@implements(has_room, LaneRecorder)
+def _has_room(recorder):
+    return True
+
+
+@implements(record_change, LaneRecorder)
+def _record_change(recorder, toll, s, i, count, t):
+    _add_change(recorder, s, i, toll.change, count, t)
+
+
+@implements(record_lane_sweep, LaneRecorder)
+def _record_sweep(recorder, toll, target, s, sweep_time):
+    _add_sweep(recorder, toll, target, s, sweep_time)
+
+
 @vectorised
-def record_change(recorder, s, i, change, count, t):
-    """Account for the change of site i, (lanes,), t after the sweep began; in `count` chains it is not 0."""
+def _add_change(recorder, s, i, change, count, t):
     recorder.flips[i] += count
     t += recorder.elapsed[0]
     path = recorder.open_path[i]
@@ -102,8 +147,8 @@ def record_change(recorder, s, i, change, count, t):
 
 
 @vectorised
-def record_lane_sweep(recorder, toll, target, s, sweep_time):
-    """Account for the end of a sweep: conditional means, and a draw when one is due."""
+def _add_sweep(recorder, toll, target, s, sweep_time):
+    # Conditional means, and a draw when one is due.
     pairs, tally = recorder.pairs, recorder.tally
     tally[SINCE_DRAW] += 1
     row = tally[DRAWN]

@@ -63,6 +63,16 @@ class Setup:
         stride: int = self.sampler.stride
         return self.thin * stride
 
+    @property
+    def is_tempered(self) -> bool:
+        """Whether chains are ladders."""
+        return hasattr(self.sampler, "ladder")
+
+    @property
+    def rungs(self) -> int:
+        """Rungs of a ladder; 0 where there is none, or it is not known yet."""
+        return len(self.sampler.ladder or ()) if self.is_tempered else 0
+
     def rates(self) -> tuple[float | None, float | None]:
         """Return the expected hits and bounces per unit time of a path, None where they are not known."""
         if self.target.kind == "spins" or self.target.sampled is not self.target:

@@ -64,7 +64,10 @@ def ending(run: Run) -> dict[str, Any]:
 def described_sampler(sampler: Any) -> dict[str, Any]:
     """Return the name, the class and all settings of a sampler."""
     names = [field.name for field in fields(sampler)] if is_dataclass(sampler) else []
-    settings = {name: plain(getattr(sampler, name)) for name in names}
+    values = {name: getattr(sampler, name) for name in names}
+    settings = {
+        name: described_sampler(value) if isinstance(value, Sampler) else plain(value) for name, value in values.items()
+    }
     return {"name": sampler.name, "class": type(sampler).__name__, "settings": settings}
 
 
@@ -82,9 +85,13 @@ def as_sampler(kind: str, described: dict[str, Any]) -> Any:
     }
     if described["class"] not in known:
         raise LookupError(f"{described['class']!r:.60}")
+    settings = {
+        name: as_sampler(kind, value) if isinstance(value, dict) and "class" in value else value
+        for name, value in described["settings"].items()
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotErgodicWarning)  # it was given when the run was made
-        return known[described["class"]](**described["settings"])
+        return known[described["class"]](**settings)
 
 
 def described_seed(seed: int | np.random.SeedSequence) -> int | dict[str, Any]:

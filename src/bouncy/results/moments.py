@@ -184,7 +184,7 @@ class Sums:
 
 def as_matrix(values: Array, pattern: Mapping[str, NDArray[Any]], diagonal: float) -> Matrix:
     """Return numbers of pairs as a read-only matrix, sparse where `pattern` says which pairs there are."""
-    if not pattern:
+    if "pairs.indptr" not in pattern:
         d = round(np.sqrt(values.size))
         np.fill_diagonal(values.reshape(d, d), diagonal)
         values.flags.writeable = False

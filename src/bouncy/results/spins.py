@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +47,23 @@ def _read_only(array: Array) -> Array:
     return array
 
 
+class Best(NamedTuple):
+    """The most probable state that was seen, (d,), and its log p as `target.log_prob` gives it."""
+
+    state: NDArray[np.int8]
+    log_prob: float
+
+
+class _OfLadders:
+    """An attribute of tempered runs, which others refer to them."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, run: object, kind: type) -> Any:
+        raise AttributeError(f"{self._name} needs a ladder of temperatures; sample again with 'tempered'")
+
+
 class SpinRun(Run):
     """Chains of a sampler on a binary target, and what they found.
 
@@ -68,8 +85,13 @@ class SpinRun(Run):
         E[s_i s_j] as plain time average over the whole path, with standard errors of the same kind.
     """
 
-    _estimates = ("mean", "path_mean", "pair_mean", "path_pair_mean")
+    _estimates: ClassVar[tuple[str, ...]] = ("mean", "path_mean", "pair_mean", "path_pair_mean")
     _dtype = np.int8
+    log_z: Any = _OfLadders("log_z")
+    log_z_se: Any = _OfLadders("log_z_se")
+    log_z_bounds: Any = _OfLadders("log_z_bounds")
+    ladder: Any = _OfLadders("ladder")
+    curve: Any = _OfLadders("curve")
 
     @cached_property
     def draws(self) -> NDArray[np.int8]:
@@ -133,6 +155,14 @@ class SpinRun(Run):
                 "per flip and a few d x d matrices, or with pairs='edges' for the pairs that interact"
             )
 
+    @property
+    def best(self) -> Best:
+        """The most probable state among the draws, and its log p."""
+        if not self.draws.shape[1] or np.isnan(self.log_prob).all():
+            raise AttributeError("the best state is one of the draws whose log p is known, and there are none")
+        chain, draw = np.unravel_index(np.nanargmax(self.log_prob), self.log_prob.shape)
+        return Best(self.draws[chain, draw].copy(), float(self.log_prob[chain, draw]))
+
     # The path itself
 
     def _paths(self) -> list[Path]:
@@ -185,7 +215,8 @@ class SpinRun(Run):
 
     def _diagnose(self) -> dict[str, Any]:
         d, clock = self.target.d, self.sampler.clock
-        slow = clock.slow_variance(d, self.sampler.refreshment * self._data.recorded)
+        sweeps = self._data.recorded * self._data.sweep_time / clock.sweep_time(d)
+        slow = clock.slow_variance(d, self.sampler.refreshment * sweeps)
         rates = Rates(clock.hit_rate(d), clock.bounce_rate(d), slow)
         report = diagnose(self, rates, self._scalars(), lambda draws: draws, self.flips_per_site == 0)
         report["ess"]["abs_magnetisation"], report["rhat"]["abs_magnetisation"] = judge_trace(abs(self.magnetisation))

@@ -132,15 +132,15 @@ class Summary:
         return {**facts, "sites": sites}
 
 
-def spin_summary(run: SpinRun) -> Summary:
-    """Return means with their error bars, and the diagnostics."""
+def spin_summary(run: SpinRun, more: Sequence[str] = ()) -> Summary:
+    """Return means with their error bars, and the diagnostics below some more lines."""
     report = run.diagnostics
     columns = {
         "mean": Column("mean", run.mean, "+.4f"),
         "se": Column("se", run.mean_se, ".2g"),
         **convergence(run),
     }
-    foot = diagnostics_lines(run, _events(report), _rates(run))
+    foot = [*more, *diagnostics_lines(run, _events(report), _rates(run))]
     return Summary(run, "site", head_lines(run, "attempted flips", report["hits"]), columns, foot)
 
 

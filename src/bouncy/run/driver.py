@@ -404,13 +404,20 @@ class Driver:
         self._next_errors = now + max(_LOOK_EVERY, _LOOK_SHARE * (time.perf_counter() - now))
 
 
+def _spins_of(state: State) -> Any:
+    """Return the spins in the state of a worker, those of all rungs of a ladder; None where there are none."""
+    if "replicas" in state:
+        rungs = state["toll.swaps.lane"].size
+        return state["replicas"].T[:rungs]
+    return state.get("s", state.get("block.s"))
+
+
 def restored_workers(data: Data) -> list[Worker]:
     """Return workers in the states that some data hold; raise `ValueError` where these are impossible."""
-    starts = [state.get("s", state.get("block.s")) for state in data.states]
-    if data.setup.lanes > 1:
-        starts = [None] * len(data.chains)
+    starts = [_spins_of(state) for state in data.states] if data.setup.lanes == 1 else [None] * len(data.chains)
     for start in (start for start in starts if start is not None):
-        if start.dtype != np.int8 or start.shape != (data.setup.target.d,) or not (np.abs(start) == 1).all():
+        d = data.setup.target.d
+        if start.dtype != np.int8 or start.shape not in ((d,), (data.setup.rungs, d)) or not (np.abs(start) == 1).all():
             raise ValueError("the state of a worker must hold spins, -1 or 1")
     workers = data.setup.new_workers([np.random.SeedSequence(0)] * len(data.chains), starts)
     first = 0

@@ -71,6 +71,10 @@ class Sampler(ABC):
     def default_warmup(self, target: Samplable[Any], draws: int) -> int:
         """Return the default length of the warm-up before a number of draws, in the same unit as these."""
 
+    def prepared(self, target: Samplable[Any], seed: np.random.SeedSequence) -> Sampler:
+        """Return the sampler with all settings, those too that it finds by a pilot on the target before the run."""
+        return self
+
     @abstractmethod
     def workers(
         self, target: Any, plan: Plan, seeds: Sequence[np.random.SeedSequence], starts: Sequence[Any]

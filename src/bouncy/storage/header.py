@@ -157,7 +157,7 @@ class Header:
             raise ValueError("its goal has no bound")
         whole("next_look", goal.next_look)
         whole("disagree_since", goal.disagree_since)
-        estimates = run_type(setup.target.kind)._estimates
+        estimates = run_type(setup)._estimates
         if goal.se_of not in (*estimates, FUNCTION) or ("pair" in str(goal.se_of) and setup.pairs == "none"):
             raise ValueError(f"its goal is {described!r:.120}")
         if goal.se_of == FUNCTION and self.tracked() is None:

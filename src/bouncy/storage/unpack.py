@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bouncy.piecewise.recorder import BINS
 from bouncy.recorders.batches import Batches, batch_length
+from bouncy.recorders.ladder import ROWS
 from bouncy.recorders.tracked import Tracked
 from bouncy.results import as_run
 from bouncy.results.data import RECORDING, Data, Place, Records, Setup
@@ -121,6 +122,10 @@ class _Arrays:
             found["evaluations"] = self.take("total.evaluations", np.int64, (chains, 3))
             found["extremes"] = self.take("total.extremes", np.float64, (chains, 2, d))
             found |= {name: self.take(f"total.{name}", np.float64, (chains, d)) for name in ("low", "width")}
+        if setup.is_tempered:
+            found["trips"] = self.take("total.trips", np.int64, (chains, 1))
+            found["best"] = _check_spins(self.take("total.best", np.int8, (chains, d)))
+            found["best_log_prob"] = self.take("total.best_log_prob", np.float64, (chains, 1))
         return [{name: array[k] for name, array in found.items()} for k in range(chains)]
 
     def constants(self, setup: Setup, opened: Mapping[str, NDArray[Any]]) -> Arrays:
@@ -140,6 +145,9 @@ class _Arrays:
             _check_pointers("pairs", found["pairs.indptr"], n)
             _check_range("pairs.indices", found["pairs.indices"], d)
             _check_range("pairs.edge", found["pairs.edge"], opened["pair_mean"].size)
+        if setup.is_tempered:
+            for name in ("ladder.b", "ladder.offset"):
+                found[name] = self.take(f"constant.{name}", np.float64, (setup.rungs,))
         return found
 
     def states(self, workers: int) -> list[Arrays]:
@@ -221,6 +229,7 @@ def _template(setup: Setup, name: str, entry: Mapping[str, Any], like: tuple[int
         "flip_site": np.empty(0, np.int32),
         "flip_time": np.empty(0),
         "flip_count": np.empty(0, np.int32),
+        "ladder": np.empty((0, setup.rungs)),
     }
     if name not in templates:
         raise ValueError(f"it has rows of {name!r:.60}")
@@ -271,13 +280,15 @@ def _widths(setup: Setup) -> dict[str, int | None]:
         return widths | ({"products": d * d} if setup.pairs == "all" else {})
     n = {"none": 0, "all": d * d, "edges": None}[setup.pairs]
     pairs: dict[str, int | None] = {} if setup.pairs == "none" else {"pair_path": n, "pair_mean": n}
-    return {"path": d, "mean": d, "events": 4, **pairs}
+    ladder = {"ladder": ROWS * setup.rungs} if setup.is_tempered else {}
+    return {"path": d, "mean": d, "events": 4, **pairs, **ladder}
 
 
 def _expected_rows(setup: Setup, recording: bool) -> set[str]:
     if not recording:
         return set()
     names = {"log_prob"} | ({"magnetisation"} if setup.target.kind == "spins" else set())
+    names |= {"ladder"} if setup.is_tempered else set()
     more = {"draws": {"draws"}, "means": set(), "path": {*RAGGED, *PER_SWEEP}}[setup.keep]
     return names | more
 

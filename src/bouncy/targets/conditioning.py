@@ -53,7 +53,7 @@ class Clamped(Target):
         return f"{self._target!r}.clamp({self._target.d - self.d} of {self._target.d} sites)"
 
 
-class Tempered(Target):
+class Powered(Target):
     """The distribution proportional to p(s)^beta; made by `Target.tempered`."""
 
     def __init__(self, target: Target, beta: float) -> None:
@@ -63,7 +63,7 @@ class Tempered(Target):
         self._beta = beta
 
     def view(self) -> Linked:
-        return linked(TemperedView(self._beta, as_linked(self._target.view(), self.d)), self.d)
+        return linked(PoweredView(self._beta, as_linked(self._target.view(), self.d)), self.d)
 
     def edges(self) -> scipy.sparse.csr_array | None:
         return self._target.edges()
@@ -72,7 +72,7 @@ class Tempered(Target):
         return self._target.start(generator)
 
     def _tempered(self, beta: float) -> Target:
-        return Tempered(self._target, check_nonnegative("the product of both beta", self._beta * beta))
+        return Powered(self._target, check_nonnegative("the product of both beta", self._beta * beta))
 
     def __repr__(self) -> str:
         return f"{self._target!r}.tempered({self._beta:g})"
@@ -114,7 +114,7 @@ class ClampedView(NamedTuple):
 
 
 @target_part()
-class TemperedView(NamedTuple):
+class PoweredView(NamedTuple):
     """A target and the factor of its log p."""
 
     beta: float

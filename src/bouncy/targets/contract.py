@@ -245,9 +245,9 @@ class Target(_Base, ABC):
 
     def _tempered(self, beta: float) -> Target:
         """Return the target at another temperature, with the same labels."""
-        from bouncy.targets.conditioning import Tempered
+        from bouncy.targets.conditioning import Powered
 
-        return Tempered(self, beta)
+        return Powered(self, beta)
 
     def _read_evidence(self, evidence: Mapping[Any, int]) -> NDArray[np.int8]:
         """Return the clamped spins, with zeros at the free sites, (d,)."""

@@ -14,7 +14,18 @@ from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._memory import aligned_empty
 from bouncy._vector import add_product, add_products, fetch, vectorised
-from bouncy.targets.lanes import fetch_lanes, flip_lanes, init_lanes, lane_costs, lane_log_probs, settle_lanes
+from bouncy.targets.contract import costs_to_means
+from bouncy.targets.lanes import (
+    fetch_lanes,
+    flip_lanes,
+    init_lanes,
+    lane_costs,
+    lane_log_probs,
+    lanes_failed,
+    park_lane,
+    read_lanes,
+    settle_lanes,
+)
 
 # Attempts in all lanes after which the fields of a dense model are brought up to date, by (largest d, attempts). More
 # of them make better use of what is in cache, but each attempt has to look through those before it.
@@ -196,6 +207,31 @@ def _flip_sparse(view, s, i, change):
 @implements(settle_lanes, SparseLanes)
 def _settle_sparse(view):
     pass
+
+
+@implements(read_lanes, SparseLanes)
+@implements(read_lanes, DenseLanes)
+def _read(view, s, k, cost, log_prob, means):
+    for n in range(log_prob.size):
+        log_prob[n] = 0.0
+    for i in range(s.shape[0]):
+        lane_costs(view, s, i, cost)
+        _add(log_prob, 1.0, cost[0])
+        means[i] = cost[0, k]
+    lane_log_probs(view, s, log_prob)
+    costs_to_means(means, s[:, k])
+
+
+@implements(park_lane, SparseLanes)
+@implements(park_lane, DenseLanes)
+def _park(view, k):
+    pass  # all costs are finite
+
+
+@implements(lanes_failed, SparseLanes)
+@implements(lanes_failed, DenseLanes)
+def _never(view):
+    return False
 
 
 @implements(lane_log_probs, SparseLanes)

@@ -39,5 +39,26 @@ def settle_lanes(view):
 
 
 @generic
+def read_lanes(view, s, k, cost, log_prob, means):
+    """Write log p(s) of each lane into `log_prob`, (lanes,), and the conditional means of lane k into `means`.
+
+    `cost`, (1, lanes), is scratch.
+    """
+
+
+@generic
+def park_lane(view, k):
+    """Leave lane k alone: its spins are drawn whatever their probability, until another one is parked.
+
+    Of a lane that is parked only log p is asked for; no other lane has spins of probability zero.
+    """
+
+
+@generic
+def lanes_failed(view):
+    """Return whether a function of the target failed, so that the loop must stop."""
+
+
+@generic
 def lane_log_probs(view, s, out):
     """Write log p(s) of each lane into `out`, (lanes,), which holds the sum of the flip costs of all sites."""

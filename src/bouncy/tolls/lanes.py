@@ -12,16 +12,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy._dispatch import part
+from bouncy._dispatch import generic, implements, part
 from bouncy._memory import aligned_empty
 from bouncy._vector import DRAWN, exp, vectorised
 
 
-@part("rng", "weight", "rest", "reference")
+@part("bath", "rng", "weight", "rest", "reference")
 class LaneToll(NamedTuple):
     """Generators and temperatures of the lanes."""
 
-    bath: float  # METROPOLIS or HEAT_BATH, the number h above
+    bath: NDArray[np.float64]  # (lanes,) METROPOLIS or HEAT_BATH, the number h above
     rng: NDArray[np.uint64]  # (4, lanes)
     weight: NDArray[np.float64]  # (lanes,) b
     rest: NDArray[np.float64]  # (lanes,) 1 - b
@@ -35,7 +35,17 @@ def new_lane_toll(bath: float, rng: NDArray[np.uint64], d: int) -> LaneToll:
     """Return a toll of lanes that all sample p itself, b = 1, and draw from the columns of `rng`."""
     width = rng.shape[1]
     scratch = aligned_empty(DRAWN, width), aligned_empty(1, width), aligned_empty(width)
-    return LaneToll(bath, rng, np.ones(width), np.zeros(width), np.zeros(d), *scratch)
+    return LaneToll(np.full(width, bath), rng, np.ones(width), np.zeros(width), np.zeros(d), *scratch)
+
+
+@generic
+def exchange(toll, target, recorder, s):
+    """Have lanes trade their temperatures at the end of a sweep, where they do."""
+
+
+@implements(exchange, LaneToll)
+def _keep_temperatures(toll, target, recorder, s):
+    pass
 
 
 @vectorised
@@ -44,11 +54,11 @@ def pay_lanes(toll, spin, uniform, reference):
 
     `spin`, (lanes,), holds its spins, `reference` is its field in q.
     """
-    cost, change, weight, rest = toll.cost[0], toll.change, toll.weight, toll.rest
-    bath, twice = toll.bath, 2.0 * reference
+    cost, change, weight, rest, bath = toll.cost[0], toll.change, toll.weight, toll.rest, toll.bath
+    twice = 2.0 * reference
     for k in range(spin.size):
         s = float(spin[k])
-        passes = uniform[k] * (bath + exp(weight[k] * cost[k] - rest[k] * twice * s)) < 1.0
+        passes = uniform[k] * (bath[k] + exp(weight[k] * cost[k] - rest[k] * twice * s)) < 1.0
         change[k] = -2.0 * s if passes else 0.0
         spin[k] = -spin[k] if passes else spin[k]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from bouncy._compile import kernel
-from bouncy._vector import DRAWN, draw_uniforms, fetch
+from bouncy._vector import DRAWN, draw_uniforms
 from bouncy.clocks.contract import fill, shift
-from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
-from bouncy.recorders.lanes import record_change, record_lane_sweep
-from bouncy.targets.lanes import fetch_lanes, flip_lanes, init_lanes, lane_costs, settle_lanes
-from bouncy.tolls.lanes import count_lanes, pay_lanes
+from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS, has_room
+from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_sweep
+from bouncy.targets.lanes import fetch_lanes, flip_lanes, init_lanes, lane_costs, lanes_failed, settle_lanes
+from bouncy.tolls.lanes import count_lanes, exchange, pay_lanes
 
 # Sweeps after which everything that is kept up to date is computed anew, at a cost of one more sweep.
 RESYNC = 256
@@ -20,7 +20,7 @@ AHEAD = 4
 
 @kernel
 def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times, sites, sweep_time, n_sweeps):
-    """Run all lanes for n sweeps.
+    """Run all lanes for n sweeps, and return how many are left: because a target failed, or its recorder is full.
 
     The first `chains` of them are counted where they are counted together. Everything but `chains`, `sweep_time` and
     `n_sweeps` is changed in place; `times` and `sites` are a buffer for hits. Random numbers that are left over at the
@@ -28,12 +28,15 @@ def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times,
     """
     records = recorder.open_mean.shape[0] > 0
     events = recorder.open_events
-    for _ in range(n_sweeps):
+    for sweep in range(n_sweeps):
+        follow_lanes(recorder, toll, s)
         bounces, refreshments = clock.count[0], clock.count[1]
         hits = 0
         drawn = 0
         reached = False
         while not reached:
+            if lanes_failed(target):
+                return n_sweeps - sweep
             n, reached = fill(clock, sweep_time, times, sites)
             for k in range(n):
                 i = np.uint32(sites[k])  # unsigned, which skips the wraparound check
@@ -41,7 +44,7 @@ def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times,
                     later = np.uint32(sites[k + AHEAD])
                     fetch_lanes(target, s, later)
                     if records:
-                        fetch(recorder.open_path[later])
+                        fetch_record(recorder, later)
                 if drawn == 0:
                     draw_uniforms(toll.rng, toll.uniform)
                     drawn = DRAWN
@@ -52,7 +55,7 @@ def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times,
                 if flipped:
                     flip_lanes(target, s, i, toll.change)
                     if records:
-                        record_change(recorder, s, i, toll.change, counted, times[k])
+                        record_change(recorder, toll, s, i, counted, times[k])
             hits += n
         settle_lanes(target)
         shift(clock, sweep_time)
@@ -66,6 +69,12 @@ def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times,
             init_lanes(target, s)
         if records:
             record_lane_sweep(recorder, toll, target, s, sweep_time)
+        if lanes_failed(target):
+            return n_sweeps - sweep
+        exchange(toll, target, recorder, s)
+        if not has_room(recorder):
+            return n_sweeps - sweep - 1
+    return 0
 
 
 @kernel

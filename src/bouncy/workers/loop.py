@@ -99,6 +99,7 @@ class LoopWorker(Worker):
         rows = {
             name: np.empty((draws if name in kept else 0, *like.shape[1:], *self._lanes), like.dtype)
             for name, like in self.empty_rows("draws").items()
+            if name in self.recorder._fields
         }
         self.recorder = self.recorder._replace(**rows)
         return {name: array for name, array in rows.items() if name in kept}

@@ -57,69 +57,17 @@ class SpinLoopWorker(LoopWorker):
             raise ValueError("the state of a worker must hold spins, -1 or 1")
 
 
-class SpinWorker(SpinLoopWorker):
-    """One chain of a sampler on a binary target.
-
-    Parameters
-    ----------
-    target, sampler
-        What to sample, and how.
-    plan : Plan
-        What is recorded.
-    seed : SeedSequence
-        Source of all randomness.
-    start : ndarray or None
-        Spins to start from, shape (d,); None takes those of the target.
-    first : int
-        Index of the chain.
-    """
-
-    def __init__(
-        self,
-        target: Target,
-        sampler: Any,
-        plan: Plan,
-        seed: np.random.SeedSequence,
-        start: NDArray[np.int8] | None,
-        first: int = 0,
-    ) -> None:
-        super().__init__(first, plan, sampler.sweep_time(target.d))
-        start_seed, sampler_seed = seed.spawn(2)
-        self.view = target.view()
-        self.s = _random_start(target, self.view, start_seed) if start is None else _given_start(self.view, start)
-        self.clock, self.toll = sampler.start(target.d, sampler_seed)
-        self._ticking = linked(self.clock)
-        self.recorder = new_recorder(target.d, new_pairs(target, plan.pairs))
-        self.flips_since_resync = np.zeros(1, np.int64)
-        self._times = np.empty(BUFFER)
-        self._sites = np.empty(BUFFER, np.int32)
+class OneChainWorker(SpinLoopWorker):
+    """A worker of spins that carries one chain."""
 
     @property
     def x(self) -> NDArray[np.int8]:
         return self.s[None].copy()
 
-    def retarget(self, target: Target) -> None:
-        """Go on from the same spins on another target of as many sites."""
-        if target.d != self.s.size:
-            raise ValueError(
-                f"the target has changed from {self.s.size} sites to {target.d}; expected as many as before"
-            )
-        self.view = target.view()
-        _settle_at(self.view, self.s)
-        self.flips_since_resync[:] = 0
-
-    def _run(self, sweeps: int) -> None:
-        """Run the loop. A target that fails stops the worker for good, and its error is raised."""
-        while True:
-            left = advance(
-                self._ticking, self.toll, self.view, self.recorder, self.s, self.flips_since_resync,
-                self._times, self._sites, self.sweep_time, sweeps,
-            )  # fmt: skip
-            if not left:
-                return
-            self._raise_failure()
-            self._empty_trail()
-            sweeps = left
+    def _make_room(self) -> None:
+        """Empty a recorder that is full. A target that fails stops the worker for good, and its error is raised."""
+        self._raise_failure()
+        self._empty_trail()
 
     # What is recorded
 
@@ -163,6 +111,64 @@ class SpinWorker(SpinLoopWorker):
 
     def totals(self) -> list[dict[str, NDArray[Any]]]:
         return [{"flips": self.recorder.flips.copy()}]
+
+
+class SpinWorker(OneChainWorker):
+    """One chain of a sampler on a binary target.
+
+    Parameters
+    ----------
+    target, sampler
+        What to sample, and how.
+    plan : Plan
+        What is recorded.
+    seed : SeedSequence
+        Source of all randomness.
+    start : ndarray or None
+        Spins to start from, shape (d,); None takes those of the target.
+    first : int
+        Index of the chain.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        sampler: Any,
+        plan: Plan,
+        seed: np.random.SeedSequence,
+        start: NDArray[np.int8] | None,
+        first: int = 0,
+    ) -> None:
+        super().__init__(first, plan, sampler.sweep_time(target.d))
+        start_seed, sampler_seed = seed.spawn(2)
+        self.view = target.view()
+        self.s = random_start(target, self.view, start_seed) if start is None else given_start(self.view, start)
+        self.clock, self.toll = sampler.start(target.d, sampler_seed)
+        self._ticking = linked(self.clock)
+        self.recorder = new_recorder(target.d, new_pairs(target, plan.pairs))
+        self.flips_since_resync = np.zeros(1, np.int64)
+        self._times = np.empty(BUFFER)
+        self._sites = np.empty(BUFFER, np.int32)
+
+    def retarget(self, target: Target) -> None:
+        """Go on from the same spins on another target of as many sites."""
+        if target.d != self.s.size:
+            raise ValueError(
+                f"the target has changed from {self.s.size} sites to {target.d}; expected as many as before"
+            )
+        self.view = target.view()
+        _settle_at(self.view, self.s)
+        self.flips_since_resync[:] = 0
+
+    def _run(self, sweeps: int) -> None:
+        while True:
+            sweeps = advance(
+                self._ticking, self.toll, self.view, self.recorder, self.s, self.flips_since_resync,
+                self._times, self._sites, self.sweep_time, sweeps,
+            )  # fmt: skip
+            if not sweeps:
+                return
+            self._make_room()
 
     def _parts(self) -> dict[str, Any]:
         return {
@@ -213,7 +219,7 @@ def spin_rows(d: int, what: str) -> Rows:
     return rows
 
 
-def _random_start(target: Target, view: Any, seed: np.random.SeedSequence) -> NDArray[np.int8]:
+def random_start(target: Target, view: Any, seed: np.random.SeedSequence) -> NDArray[np.int8]:
     """Return spins whose probability is not zero, and compute the caches of the view from them."""
     generator = np.random.default_rng(seed)
     log_p = np.nan
@@ -233,7 +239,7 @@ def _random_start(target: Target, view: Any, seed: np.random.SeedSequence) -> ND
     )
 
 
-def _given_start(view: Any, start: NDArray[np.int8]) -> NDArray[np.int8]:
+def given_start(view: Any, start: NDArray[np.int8]) -> NDArray[np.int8]:
     s = start.copy()
     _settle_at(view, s, "initial must be")
     return s

@@ -1,0 +1,137 @@
+"""What is recorded of a ladder: the chain at b = 1 like any other, and sums from which log Z is estimated.
+
+The chain passes from lane to lane. Where the spins of the lane that it comes to differ from its own, they flip at the
+beginning of the next sweep.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._compile import helper
+from bouncy._dispatch import implements, part
+from bouncy.recorders.contract import FLIPS, has_room, record_flip, record_sweep
+from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_sweep
+from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, Recorder
+from bouncy.targets.contract import target_part
+from bouncy.targets.lanes import read_lanes
+
+# Rows of the sums over scans. Of pairs of neighbours, (rungs,) with the last entry unused: the probability of a swap;
+# the two means of bridge sampling, and those of plain exponential averages, forward and reverse. Of rungs: whether V is
+# finite, V, V^2, and V times V after the scan before.
+SWAP, FORWARD, REVERSE, UP, DOWN, FINITE, VALUE, SQUARE, PRODUCT = range(9)
+ROWS = 9
+# e^x stays finite.
+_MOST = 700.0
+
+
+@target_part()
+class ColdView(NamedTuple):
+    """The chain at b = 1 at the end of a sweep."""
+
+    means: NDArray[np.float64]  # (d,)
+    value: NDArray[np.float64]  # (1,) log p
+
+    def flip_cost(self, s, i):
+        return 0.0  # which nobody asks for
+
+    def log_prob(self, s):
+        return self.value[0]
+
+    def conditional_means(self, s, out):
+        for i in range(s.size):
+            out[i] = self.means[i]
+
+
+@part("offset", "sums", "best", "best_log_prob", bounds={"best": None, "best_log_prob": None, "sums": None})
+class LadderRecorder(NamedTuple):
+    """Sums over the open batch, and the most probable state."""
+
+    open_mean: NDArray[np.float64]  # (d,) that of the chain
+    open_events: NDArray[np.float64]  # (4, lanes) scratch, of which hits, bounces and refreshments are the chain's
+    chain: Recorder
+    cold: ColdView
+    s: NDArray[np.int8]  # (d,) spins of the chain
+    offset: NDArray[np.float64]  # (rungs,) estimates of log Z_{k+1} / Z_k, fixed while anything is recorded
+    sums: NDArray[np.float64]  # (ROWS, rungs)
+    best: NDArray[np.int8]  # (d,) the most probable state at the end of a scan, of all rungs
+    best_log_prob: NDArray[np.float64]  # (1,)
+    values: NDArray[np.float64]  # (n, rungs) V of each rung, for each draw
+
+
+@implements(fetch_record, LadderRecorder)
+def _fetch(recorder, i):
+    pass
+
+
+@implements(follow_lanes, LadderRecorder)
+def _follow(recorder, toll, s):
+    """Go over to the lane that is at b = 1 now."""
+    lane, own = toll.swaps.lane[-1], recorder.s
+    for i in range(own.size):
+        if own[i] != s[i, lane]:
+            record_flip(recorder.chain, own, i, 0.0)
+            recorder.chain.open_events[FLIPS] += 1.0
+            own[i] = s[i, lane]
+
+
+@implements(record_change, LadderRecorder)
+def _record_change(recorder, toll, s, i, count, t):
+    if toll.change[toll.swaps.lane[-1]] != 0.0:
+        record_flip(recorder.chain, recorder.s, i, t)
+        recorder.s[i] = -recorder.s[i]
+        recorder.chain.open_events[FLIPS] += 1.0
+
+
+@implements(record_lane_sweep, LadderRecorder)
+def _record_sweep(recorder, toll, target, s, sweep_time):
+    lane = toll.swaps.lane[-1]
+    read_lanes(target, s, lane, toll.cost, toll.log_prob, recorder.cold.means)
+    recorder.cold.value[0] = toll.log_prob[lane]
+    record_sweep(recorder.chain, recorder.cold, recorder.s, sweep_time)
+    top = lane
+    for k in toll.swaps.lane:
+        top = k if toll.log_prob[k] > toll.log_prob[top] else top
+    if toll.log_prob[top] > recorder.best_log_prob[0]:
+        recorder.best_log_prob[0] = toll.log_prob[top]
+        for i in range(s.shape[0]):
+            recorder.best[i] = s[i, top]
+
+
+@implements(has_room, LadderRecorder)
+def _has_room(recorder):
+    return has_room(recorder.chain)
+
+
+@helper
+def record_ladder(recorder, toll):
+    """Account for the values of V and the probabilities of swaps at the end of a scan."""
+    swaps, sums = toll.swaps, recorder.sums
+    value, b = swaps.value, swaps.b
+    for k in range(b.size):
+        v = value[k]
+        if v > -np.inf:
+            sums[FINITE, k] += 1.0
+            sums[VALUE, k] += v
+            sums[SQUARE, k] += v * v
+            old = swaps.before[swaps.lane[k]]
+            sums[PRODUCT, k] += v * (old if old > -np.inf else v)
+    for k in range(b.size - 1):
+        step, offset = b[k + 1] - b[k], recorder.offset[k]
+        up = max(min(step * value[k] - offset, _MOST), -_MOST)
+        down = max(min(offset - step * value[k + 1], _MOST), -_MOST)
+        grown, shrunk = math.exp(up), math.exp(down)
+        sums[SWAP, k] += swaps.accept[k]
+        sums[UP, k] += grown
+        sums[DOWN, k] += shrunk
+        sums[FORWARD, k] += grown / (1.0 + grown)
+        sums[REVERSE, k] += shrunk / (1.0 + shrunk)
+    tally = recorder.chain.tally
+    row = tally[DRAWN] - 1
+    if tally[SINCE_DRAW] == 0 and 0 <= row < recorder.values.shape[0]:
+        for k in range(b.size):
+            recorder.values[row, k] = value[k]

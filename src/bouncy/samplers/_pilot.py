@@ -1,0 +1,163 @@
+"""The pilot of a tempered run: finds the ladder, the number of rungs, the sweeps between swaps, and the reference.
+
+Scans come in rounds of doubling length. After each, the values b move so that swaps of all neighbours are refused
+alike: r_k is the mean of 1 - acceptance over all scans, the barrier is the sum of r_k, and b_k is where the running sum
+reaches its k-th part (Syed et al. 2022). With about twice as many rungs as the barrier half of all swaps are accepted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
+
+from bouncy._vector import padded
+from bouncy.recorders.ladder import FINITE, PRODUCT, SQUARE, SWAP, VALUE
+from bouncy.workers.contract import Plan
+
+if TYPE_CHECKING:
+    from bouncy.samplers.tempered import Tempered
+    from bouncy.targets.contract import Target
+    from bouncy.workers.ladder import LadderWorker
+
+Array = NDArray[np.float64]
+
+# Scans of the first round; rounds before the pilot may end, and of all that there may be.
+_FIRST, _ROUNDS, _MOST_ROUNDS = 32, 5, 8
+# Spread of V beyond which no ladder is of use.
+_MOST_SPREAD = 1e9
+# Rungs to begin with, and at most.
+_RUNGS, _MOST_RUNGS = 16, 256
+# Share of refused swaps above which there are too few rungs to tell.
+_TOO_FEW = 0.7
+# The barrier is known when it changes by no more than this share from one round to the next.
+_SETTLED = 0.15
+# Correlation of V over a scan that sweeps between swaps are chosen for, and the most of them.
+_CORRELATION, _MOST_SWEEPS = 0.35, 8
+# States of the reference that are looked at.
+_STATES = 256
+# Means of a fitted reference stay away from -1 and 1, so that it forbids nothing.
+_LARGEST_MEAN = 0.95
+
+
+def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence) -> Tempered:
+    """Return a sampler with everything that was left open, a function of target and seed alone."""
+    from bouncy.workers.ladder import LadderWorker
+
+    reference_seed, *round_seeds = seed.spawn(1 + _MOST_ROUNDS)
+    generator = np.random.default_rng(reference_seed)
+    fields = np.zeros(target.d) if asked.fields is None else np.array(asked.fields)
+    ladder = asked.ladder
+    if ladder is None:
+        ladder = _first_ladder(asked.rungs or _RUNGS, _values(target, fields, generator))
+    now = replace(asked, rungs=len(ladder), ladder=ladder, sweeps_per_swap=asked.sweeps_per_swap or 1,
+                  reference="uniform" if asked.fields is None else asked.reference)  # fmt: skip
+    states, barrier = None, np.inf
+    for k, round_seed in enumerate(round_seeds):
+        worker = LadderWorker(target, now, Plan(), round_seed, states)
+        worker.advance(_FIRST << k)
+        sums, before = worker.seen + worker.sums, barrier
+        refused = 1.0 - sums[SWAP, :-1] / (_FIRST << k)
+        barrier = float(refused.sum())
+        crowded = asked.rungs is None and refused.mean() > _TOO_FEW and len(now.ladder) < _MOST_RUNGS
+        if k + 1 >= _ROUNDS and not crowded and abs(barrier - before) <= _SETTLED * max(barrier, 1.0):
+            return _settled(asked, now, target, sums, refused)
+        if asked.reference == "fitted" and k + 2 == _ROUNDS:
+            now = _fitted(now, target, worker, sums, generator)
+        states = _by_rung(worker)
+        now, places = _next(asked, now, sums, refused, crowded)
+        states = states[places]
+    return _settled(asked, now, target, sums, refused)
+
+
+def _values(target: Target, fields: Array, generator: np.random.Generator) -> Array:
+    """Return V at states of the reference, where it is finite."""
+    up = 1.0 / (1.0 + np.exp(2.0 * fields))
+    s = np.where(generator.random((_STATES, target.d)) < up, 1, -1).astype(np.int8)
+    value = target.log_prob(s) + s @ fields + np.logaddexp(fields, -fields).sum()
+    return np.asarray(value[np.isfinite(value)])
+
+
+def _first_ladder(rungs: int, values: Array) -> tuple[float, ...]:
+    """Return a ladder whose steps grow, the first as small as the spread of V at the reference asks for."""
+    spread = min(float(np.ptp(values)), _MOST_SPREAD) if values.size > 1 else 10.0
+    x = np.linspace(0.0, 1.0, rungs)
+    b = np.expm1(x * np.log1p(spread)) / spread if spread > 0.0 else x
+    b[-1] = 1.0
+    return tuple(b.tolist())
+
+
+def _evened(b: Array, refused: Array, rungs: int) -> Array:
+    """Return the values of so many rungs between which swaps are refused alike."""
+    reached = np.concatenate([[0.0], np.cumsum(np.maximum(refused, 1e-3))])
+    new = PchipInterpolator(reached, b)(np.linspace(0.0, reached[-1], rungs))
+    new[0], new[-1] = 0.0, 1.0
+    return np.asarray(new)
+
+
+def _wanted(asked: Tempered, target: Target, barrier: float) -> int:
+    """Return the number of rungs: twice the barrier, and as many more as lanes are worked on together."""
+    n = int(np.ceil(2.0 * barrier)) + 2
+    return min(_MOST_RUNGS, padded(n) if target.lanes(1) is not None else n)
+
+
+def _next(
+    asked: Tempered, now: Tempered, sums: Array, refused: Array, crowded: bool
+) -> tuple[Tempered, NDArray[np.int64]]:
+    """Return the sampler of the next round, and the rung from which each of its rungs takes its state."""
+    old = np.array(now.ladder)
+    rungs = len(now.ladder) * (2 if crowded else 1)
+    b = old if asked.ladder is not None else _evened(old, refused, rungs)
+    sweeps = asked.sweeps_per_swap or _sweeps(now, sums)
+    places = np.abs(old[1:, None] - b).argmin(axis=0) + 1  # the state of the reference may be impossible elsewhere
+    return replace(now, rungs=rungs, ladder=tuple(b.tolist()), sweeps_per_swap=sweeps), places
+
+
+def _sweeps(now: Tempered, sums: Array) -> int:
+    """Return the sweeps after which V has forgotten enough, by the correlation over the scans that were made."""
+    n = sums[FINITE]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = sums[VALUE] / n
+        rho = (sums[PRODUCT] / n - mean**2) / (sums[SQUARE] / n - mean**2)
+    known = rho[1:][np.isfinite(rho[1:])]
+    middle = float(np.clip(np.median(known), 1e-3, 0.999)) if known.size else 1e-3
+    sweeps = now.sweeps_per_swap * np.log(_CORRELATION) / np.log(middle)
+    return int(np.clip(round(sweeps), 1, _MOST_SWEEPS))
+
+
+def _fitted(
+    now: Tempered, target: Target, worker: LadderWorker, sums: Array, generator: np.random.Generator
+) -> Tempered:
+    """Return the sampler with a fitted reference if it is nearer to the target than the uniform one.
+
+    E_p[V] - E_q[V] is the integral of the variance of V over the path, and pi times the square of the barrier is never
+    more.
+    """
+    mean = np.clip(worker.open_sums()[0]["mean"] / max(worker.sweeps, 1), -_LARGEST_MEAN, _LARGEST_MEAN)
+    fields = -np.arctanh(mean)
+    at_target = sums[VALUE, -1] / sums[FINITE, -1]
+    uniform = _values(target, np.zeros(target.d), generator)
+    fitted = _values(target, fields, generator)
+    if min(uniform.size, fitted.size) < _STATES:  # walls: no mean is finite
+        return now
+    gain = mean @ fields + np.logaddexp(fields, -fields).sum() - target.d * np.log(2.0)
+    if at_target + gain - fitted.mean() < at_target - uniform.mean():
+        return replace(now, reference=tuple(fields.tolist()))
+    return now
+
+
+def _by_rung(worker: LadderWorker) -> NDArray[np.int8]:
+    """Return the spins of each rung, (rungs, d)."""
+    return np.ascontiguousarray(worker.lanes[:, worker.toll.swaps.lane].T)
+
+
+def _settled(asked: Tempered, now: Tempered, target: Target, sums: Array, refused: Array) -> Tempered:
+    """Return the sampler with the ladder that the last round asks for."""
+    if asked.ladder is None:
+        rungs = asked.rungs or _wanted(asked, target, float(refused.sum()))
+        b = _evened(np.array(now.ladder), refused, rungs)
+        now = replace(now, rungs=rungs, ladder=tuple(b.tolist()))
+    return replace(now, sweeps_per_swap=asked.sweeps_per_swap or _sweeps(now, sums))

@@ -1,0 +1,188 @@
+"""Tempered chains: ladders of temperatures between an easy distribution and the target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import config
+
+from bouncy._samplable import Samplable
+from bouncy._validation import check_count, check_real_array
+from bouncy.clocks.contract import Clock
+from bouncy.samplers.bps import BPS
+from bouncy.samplers.contract import Named, SpinSampler
+from bouncy.targets.contract import Target
+from bouncy.workers.contract import Plan, Worker
+
+_BASE = BPS("gaussian")
+# Shortest default warm-up, in scans.
+_WARMUP = 500
+
+
+@dataclass(frozen=True)
+class Tempered(SpinSampler):
+    """Parallel tempering with non-reversible swaps: for targets whose modes are far apart.
+
+    A chain is a whole ladder. Rung k samples q(s)^(1 - b_k) p(s)^b_k, with 0 = b_0 < ... < b_n = 1 and q a product of
+    independent spins; neighbours trade places, so that the chain at b = 1 comes from one mode of p to another by way of
+    q, where nothing is in the way. The run has log Z (`run.log_z`) as well.
+
+    Parameters
+    ----------
+    base : str or SpinSampler
+        What moves the spins between swaps: a sampler whose chains could share a clock, so not HMC.
+    rungs : int, optional
+        Number of temperatures; by default about twice the barrier.
+    sweeps_per_swap : int, optional
+        Sweeps of the base from one swap to the next.
+    reference : "uniform", "fitted" or array_like
+        q: all states alike, or independent spins with the means that a pilot found, if they lower the barrier, or
+        independent spins in the fields g, (d,), that are given: log q(s) = -s.g.
+    ladder : array_like, optional
+        The values b, from 0 to 1.
+
+    Notes
+    -----
+    What is not given is found by a pilot before the run, whose draws are not used, and is a function of the seed alone;
+    `run.sampler` has all of it. Draws, warm-up and thinning count scans: `sweeps_per_swap` sweeps of all rungs, and
+    one attempt to swap.
+
+    References
+    ----------
+    Syed, Bouchard-Cote, Deligiannidis, Doucet, "Non-reversible parallel tempering", JRSS B 84 (2022).
+
+    Examples
+    --------
+    >>> import bouncy
+    >>> bouncy.Tempered("metropolis", ladder=[0, 0.3, 1]).rungs
+    3
+    """
+
+    base: str | SpinSampler = "bps-gaussian"
+    rungs: int | None = None
+    sweeps_per_swap: int | None = None
+    reference: Any = "uniform"
+    ladder: Any = None
+
+    def __post_init__(self) -> None:
+        if self.base != _BASE.name:  # which is known before all samplers are
+            _ = self.base_sampler
+        if self.ladder is not None:
+            b = check_real_array("ladder", self.ladder)
+            if b.ndim != 1 or b.size < 2 or b[0] != 0.0 or b[-1] != 1.0 or not (np.diff(b) > 0.0).all():
+                raise ValueError(f"ladder must rise from 0 to 1, got {self.ladder!r:.60}")
+            object.__setattr__(self, "ladder", tuple(b.tolist()))
+            if self.rungs not in (None, b.size):
+                raise ValueError(f"rungs is {self.rungs}, but ladder has {b.size} values; leave one of them out")
+            object.__setattr__(self, "rungs", b.size)
+        if self.rungs is not None and check_count("rungs", self.rungs) < 2:
+            raise ValueError("rungs is 1; expected 2 at least, the reference and the target")
+        if self.sweeps_per_swap is not None:
+            check_count("sweeps_per_swap", self.sweeps_per_swap)
+        if isinstance(self.reference, str):
+            if self.reference not in ("uniform", "fitted"):
+                raise ValueError(f"reference is {self.reference!r}; expected 'uniform', 'fitted' or fields, (d,)")
+        else:
+            fields = check_real_array("reference", self.reference)
+            if fields.ndim != 1:
+                raise ValueError(f"reference has shape {fields.shape}; expected fields of the sites, (d,)")
+            object.__setattr__(self, "reference", tuple(fields.tolist()))
+
+    @property
+    def name(self) -> str:
+        return "tempered"
+
+    @property
+    def unit(self) -> str:
+        return "scans"
+
+    @property
+    def base_sampler(self) -> SpinSampler:
+        """The sampler that moves the spins between swaps."""
+        from bouncy.samplers import registry
+
+        found: Any = self.base
+        if found == _BASE.name:
+            return _BASE
+        if isinstance(found, str):
+            known = {entry.name: entry.sampler for entry in registry() if isinstance(entry.sampler, SpinSampler)}
+            if found not in known:
+                usable = ", ".join(sorted(name for name, sampler in known.items() if _can_be_shared(sampler)))
+                raise ValueError(f"base is {found!r}; expected one of: {usable}")
+            found = known[found]
+        if not isinstance(found, SpinSampler):
+            raise TypeError(f"base must be a name or a sampler of spins such as bouncy.BPS(), got {self.base!r:.60}")
+        if not _can_be_shared(found):
+            raise ValueError(f"base is {found.name}, whose clock cannot drive a ladder; use 'bps-gaussian' or 'gibbs'")
+        return found
+
+    @property
+    def fields(self) -> tuple[float, ...] | None:
+        """Fields g of the reference; None where it is uniform."""
+        return None if isinstance(self.reference, str) else self.reference
+
+    @property
+    def clock(self) -> Clock:
+        return self.base_sampler.clock
+
+    @property
+    def refreshment(self) -> float:
+        return self.base_sampler.refreshment
+
+    def refusal_of_lanes(self, target: Samplable[Any]) -> str | None:
+        return "a tempered chain is a ladder with a clock of its own, whose rungs are lanes already"
+
+    def start(self, d: int, seed: np.random.SeedSequence) -> tuple[Any, Any]:
+        raise TypeError("a tempered chain is a whole ladder and cannot be a block of a scheme; use its base alone")
+
+    def sweep_time(self, d: int) -> float:
+        """Return the length of a scan."""
+        return self.base_sampler.sweep_time(d) * (self.sweeps_per_swap or 1)
+
+    def default_warmup(self, target: Samplable[Any], draws: int) -> int:
+        return max(_WARMUP, draws // 4)
+
+    def prepared(self, target: Any, seed: np.random.SeedSequence) -> Tempered:
+        """Return the sampler with all that was left open, found by a pilot."""
+        self._check_target(target)
+        if self.ladder is not None and self.sweeps_per_swap is not None and self.reference != "fitted":
+            return self
+        from bouncy.samplers._pilot import tuned
+
+        return tuned(self, target, seed)
+
+    def _check_target(self, target: Any) -> None:
+        if not isinstance(target, Target):
+            raise ValueError(
+                f"{type(target).__name__} is no target of spins alone, which a tempered chain is for; sample it with "
+                "another sampler"
+            )
+        if self.fields is not None and len(self.fields) != target.d:
+            raise ValueError(f"reference has {len(self.fields)} fields; expected {target.d}, one for each site")
+        if config.DISABLE_JIT:  # type: ignore[attr-defined]
+            raise RuntimeError("tempered chains need compiled code, but NUMBA_DISABLE_JIT is set")
+
+    def workers(
+        self, target: Any, plan: Plan, seeds: Sequence[np.random.SeedSequence], starts: Sequence[Any]
+    ) -> list[Worker]:
+        from bouncy.workers.ladder import LadderWorker  # which few runs need
+
+        each = enumerate(zip(seeds, starts, strict=True))
+        return [LadderWorker(target, self, plan, seed, start, k) for k, (seed, start) in each]
+
+
+def _can_be_shared(sampler: Any) -> bool:
+    return getattr(sampler, "lane_toll", None) is not None
+
+
+NAMED = (
+    Named(
+        Tempered(),
+        "for targets whose modes are far apart: a ladder of temperatures, with log Z; costs as many chains as it has "
+        "rungs",
+        "#000000",
+    ),
+)

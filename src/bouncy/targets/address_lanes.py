@@ -1,0 +1,219 @@
+"""Lanes of targets that are called by address: each lane has a view, and so a cache, of its own.
+
+There is nothing that lanes share but the clock, so that a lane costs what a chain does. A ladder needs no more. Walls
+are possible: a lane that is parked is drawn without regard to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._compile import helper
+from bouncy._dispatch import check_bounds, implements, named_state, part
+from bouncy._native import FINE, Owner
+from bouncy.targets.by_address import STOPPED, Linked
+from bouncy.targets.conditioning import as_linked
+from bouncy.targets.contract import Target, TargetError, conditional_means, flip_cost, init, log_prob, on_flip
+from bouncy.targets.lanes import (
+    fetch_lanes,
+    flip_lanes,
+    init_lanes,
+    lane_costs,
+    lanes_failed,
+    park_lane,
+    read_lanes,
+    settle_lanes,
+)
+
+_NONE = -1
+
+
+@part(
+    "spins", "parked", "caches",
+    bounds={"spins": None, "parked": lambda view: (0, view.part.size - 1), "caches": None},
+)  # fmt: skip
+class LinkedLanes(NamedTuple):
+    """The functions of a target, and the parts of all lanes that they work on."""
+
+    flip_cost: int  # addresses, as those of `Linked`
+    log_prob: int
+    init: int
+    on_flip: int
+    conditional_means: int
+    judges: int
+    part: NDArray[np.int64]  # (lanes,) the address of the part of each lane
+    spins: NDArray[np.int8]  # (lanes, d) as functions see them
+    parked: NDArray[np.int64]  # (1,) the lane that is drawn without regard to walls
+    trouble: NDArray[np.int64]  # (1,) the lane whose target failed, or none
+    fault: NDArray[np.int64]  # (2,) as that of `Linked`; its base owns the memory at the addresses
+    where: NDArray[np.int8]  # (d,)
+    walk: NDArray[np.int8]  # (d,) scratch
+
+    @property
+    def views(self) -> list[Linked]:
+        """The view of each lane, which owns its memory."""
+        owner: Any = self.fault.base
+        views: list[Linked] = owner.views
+        return views
+
+    @property
+    def caches(self) -> list[NDArray[Any]]:
+        """The arrays of all lanes that change while they move."""
+        return [array for view in self.views for array in named_state("", view).values()]
+
+    def check(self, state: Mapping[str, NDArray[Any]], name: str) -> None:
+        """Raise `ValueError` where caches of a state, by its names, cannot be those of the present spins.
+
+        That of the lane that is parked is computed anew before it is used.
+        """
+        n = 0
+        for k, view in enumerate(self.views):
+            names = list(named_state("view", view))
+            found = {own: state[f"{name}.caches.{n + j}"] for j, own in enumerate(names)}
+            n += len(names)
+            if k != state[f"{name}.parked"][0]:
+                check_bounds(found, "view", view)
+
+    def failure(self) -> TargetError | None:
+        """Return the error of the function that failed, or None."""
+        for view in self.views:  # one inside another reports there
+            if view.fault[0] != FINE:
+                return view.failure()
+        if self.trouble[0] == _NONE:
+            return None
+        if self.fault[0] == FINE:
+            return TargetError(
+                "log p of a state that a tempered chain begins from is not known: costs of +inf are walls, and do not "
+                "tell what is behind them; give log_prob too",
+                "log_prob",
+                None,
+                self.where.copy(),
+            )
+        owner = self.views[int(self.trouble[0])].memory
+        return owner.explain(int(self.fault[0]), int(self.fault[1]), self.where.copy())
+
+    def stop(self) -> None:
+        """Stop a loop that runs in another thread; plain Python functions are not called any more."""
+        for view in self.views:
+            view.stop()
+        self.fault[0] = STOPPED
+        self.trouble[0] = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the views: addresses are valid in one process only."""
+        return _rebuilt, (self.views, self.spins, int(self.parked[0]))
+
+
+def address_lanes(target: Target, width: int) -> LinkedLanes:
+    """Return a view of some lanes of any target, the first of which is parked."""
+    return _of([as_linked(target.view(), target.d) for _ in range(width)])
+
+
+def _rebuilt(views: list[Linked], spins: NDArray[np.int8], parked: int) -> LinkedLanes:
+    lanes = _of(views)
+    lanes.spins[:] = spins
+    lanes.parked[0] = parked
+    return lanes
+
+
+def _of(views: list[Linked]) -> LinkedLanes:
+    first, d = views[0], views[0].where.size
+    return LinkedLanes(
+        **{name: getattr(first, name) for name in ("flip_cost", "log_prob", "init", "on_flip", "conditional_means")},
+        judges=first.judges,
+        part=np.array([view.part for view in views]),
+        spins=np.ones((len(views), d), np.int8),
+        parked=np.zeros(1, np.int64),
+        trouble=np.full(1, _NONE),
+        fault=np.asarray(Owner(np.zeros(2, np.int64), views=views)),
+        where=np.zeros(d, np.int8),
+        walk=np.zeros(d, np.int8),
+    )
+
+
+@helper
+def _lane(view, k):
+    """Return the view of one lane."""
+    return Linked(
+        view.flip_cost, view.log_prob, view.init, view.on_flip, view.conditional_means, view.part[k], view.judges,
+        view.fault, view.where, view.walk,
+    )  # fmt: skip
+
+
+@helper
+def _look_for_trouble(view, k, value):
+    """Remember a lane whose function returned what it must not, or reported a failure."""
+    if (view.fault[0] != FINE or value != value) and view.trouble[0] == _NONE:
+        view.trouble[0] = k
+
+
+@implements(lanes_failed, LinkedLanes)
+def _failed(view):
+    return view.trouble[0] != _NONE
+
+
+@implements(park_lane, LinkedLanes)
+def _park(view, k):
+    view.parked[0] = k
+
+
+@implements(init_lanes, LinkedLanes)
+def _init(view, s):
+    for k in range(s.shape[1]):
+        for i in range(s.shape[0]):
+            view.spins[k, i] = s[i, k]
+        if not lanes_failed(view):
+            init(_lane(view, k), view.spins[k])
+            _look_for_trouble(view, k, 0.0)
+
+
+@implements(lane_costs, LinkedLanes)
+def _costs(view, s, i, out):
+    for k in range(out.shape[1]):
+        if k == view.parked[0] or lanes_failed(view):
+            out[0, k] = 0.0
+        else:
+            out[0, k] = flip_cost(_lane(view, k), view.spins[k], i)
+            if not out[0, k] > -np.inf:
+                _look_for_trouble(view, k, np.nan)
+
+
+@implements(fetch_lanes, LinkedLanes)
+def _fetch(view, s, i):
+    pass
+
+
+@implements(flip_lanes, LinkedLanes)
+def _flip(view, s, i, change):
+    for k in range(change.size):
+        if change[k] != 0.0:
+            view.spins[k, i] = s[i, k]
+            if k != view.parked[0] and not lanes_failed(view):
+                on_flip(_lane(view, k), view.spins[k], i)
+                _look_for_trouble(view, k, 0.0)
+
+
+@implements(settle_lanes, LinkedLanes)
+def _settle(view):
+    pass
+
+
+@implements(read_lanes, LinkedLanes)
+def _read(view, s, k, cost, values, means):
+    for n in range(values.size):
+        if lanes_failed(view):
+            return
+        lane, spins = _lane(view, n), view.spins[n]
+        if n == view.parked[0]:
+            init(lane, spins)
+        values[n] = log_prob(lane, spins)
+        if values[n] != values[n]:
+            for i in range(spins.size):
+                view.where[i] = spins[i]
+        _look_for_trouble(view, n, values[n])
+    conditional_means(_lane(view, k), view.spins[k], means)
+    _look_for_trouble(view, k, 0.0)
