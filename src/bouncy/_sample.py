@@ -172,6 +172,7 @@ def sample(
     if not isinstance(target, Samplable):
         raise TypeError(f"target must be a bouncy target such as bouncy.MRF(M, r), got {type(target).__name__}")
     chains, thin = check_count("chains", chains), check_count("thin", thin)
+    warmup = None if warmup is None else check_count("warmup", warmup, 0)
     goal = check_goal(draws, seconds, until_se, se_of)
     open_ended = seconds is not None or until_se is not None
     if draws is None and not open_ended:
@@ -191,17 +192,19 @@ def sample(
         slots=2 * max(2, -(-(_BATCHES if until_se is None else _MANY_BATCHES) // chains)),
         chooses_warmup=warmup is None and open_ended,
     )
-    setup = replace(setup, lanes=_lanes(setup, chains, lanes))
     _check_kept(setup, goal)
     resources = _resources(threads, executor, progress)
     every = check_positive("checkpoint_every", checkpoint_every)
-    if warmup is None:
-        warmup = setup.sampler.default_warmup(target, 0 if until_se is not None else (goal.draws or 0) * thin)
-    warmup_sweeps = check_count("warmup", warmup, 0) * setup.sampler.stride
-    check_feasible(setup, chains, goal, resources, None if checkpoint is None else Path(checkpoint))
+    place = None if checkpoint is None else Path(checkpoint)
+    check_feasible(setup, chains, goal, resources, place)
     with announced_compiling(progress):
         with Interrupts(at_once=True):
-            setup = replace(setup, sampler=setup.sampler.prepared(target, _pilot_seed(root)))
+            used, choice = setup.sampler.prepared(target, _pilot_seed(root))
+            setup = replace(setup, sampler=used, choice=choice)
+            setup = replace(setup, lanes=_lanes(setup, chains, lanes))
+            if warmup is None:
+                warmup = used.default_warmup(target, 0 if until_se is not None else (goal.draws or 0) * thin)
+            warmup_sweeps = warmup * used.stride
             workers = setup.new_workers(root.spawn(chains), _starts(target, initial, chains))
         kept = None if checkpoint is None else Checkpoint.new(checkpoint, every)
         run = Driver(setup, workers, warmup_sweeps, goal, resources, kept).run()

@@ -54,6 +54,16 @@ def goals(test: str) -> str:
     return f"tests/run/test_goals.py::{test}"
 
 
+def ladder(test: str) -> str:
+    """Return the node id of a test of ladders."""
+    return f"tests/workers/test_ladder.py::{test}"
+
+
+def tempered(test: str) -> str:
+    """Return the node id of a test of tempered runs."""
+    return f"tests/run/test_tempered.py::{test}"
+
+
 def flock(test: str) -> str:
     """Return the node id of a test of chains that share a clock."""
     return f"tests/workers/test_flock.py::{test}"
@@ -109,6 +119,13 @@ POOL = "run/pool.py"
 VECTOR = "_vector.py"
 LANE_TOLL = "tolls/lanes.py"
 LANE_RECORDER = "recorders/lanes.py"
+LADDER_TOLL = "tolls/ladder.py"
+LADDER_RECORDER = "recorders/ladder.py"
+LADDER = "workers/ladder.py"
+ADDRESS_LANES = "targets/address_lanes.py"
+TEMPERED = "results/tempered.py"
+PILOT = "samplers/_pilot.py"
+AUTO = "samplers/auto.py"
 FLOCK = "workers/flock.py"
 FLOCK_KERNEL = "workers/flock_kernel.py"
 SAME_EVENTS = "flight::test_events_are_those_of_the_paper"
@@ -1537,5 +1554,113 @@ BUGS = (
         "lanes pay a tenth too little",
         (Edit(LANE_TOLL, "(bath[k] + exp(weight[k] * cost[k]", "(bath[k] + exp(0.9 * weight[k] * cost[k]"),),
         (flock("test_lanes_keep_the_law[sparse-gibbs]"),),
+    ),
+    Bug(
+        "L1",
+        "sign of a swap",
+        (Edit(LADDER_TOLL, "gain = (b[k + 1] - b[k])", "gain = (b[k] - b[k + 1])"),),
+        (ladder("test_the_product_law_stays[dense-bps-gaussian-uniform]"),),
+    ),
+    Bug(
+        "L2",
+        "a swap forgets the temperature of one of its lanes",
+        (Edit(LADDER_TOLL, "        toll.weight[n], toll", "        toll.weight[n * (k % 2)], toll"),),
+        (ladder("test_the_product_law_stays[dense-bps-gaussian-uniform]"),),
+    ),
+    Bug(
+        "L3",
+        "all pairs swap after every scan, and not in turn",
+        (Edit(LADDER_TOLL, "swaps.parity[0] = 1 - swaps.parity[0]", "swaps.parity[0] = 0"),),
+        (ladder("test_swaps_that_are_always_accepted_give_the_round_trips_of_the_closed_form"),),
+    ),
+    Bug(
+        "L4",
+        "swaps decide by the values after the scan before",
+        (Edit(LADDER_TOLL, "= toll.log_prob[lane[k]]\n", "= max(before[lane[k]], -99.0)\n"),),
+        (ladder("test_the_product_law_stays[sparse-gibbs-uniform]"),),
+    ),
+    Bug(
+        "L5",
+        "the reference is not drawn anew",
+        (Edit(LADDER_TOLL, "toll.bath[n] = toll.rule if k > 0 else HEAT_BATH", "toll.bath[n] = toll.rule"),),
+        (ladder("test_rung_zero_forgets"),),
+    ),
+    Bug(
+        "L6",
+        "V of rungs leaves out the fields of the reference",
+        (Edit(LADDER_TOLL, "+= fields[i] * s[i, k]", "+= 0.0 * fields[i] * s[i, k]"),),
+        (ladder("test_the_product_law_stays[dense-metropolis-reference2]"),),
+    ),
+    Bug(
+        "L7",
+        "the forward mean of log Z is that of the upper rung",
+        (Edit(LADDER_RECORDER, "step * value[k] - offset", "step * value[k + 1] - offset"),),
+        (ladder("test_swaps_and_sums_are_those_of_enumeration[dense]"),),
+    ),
+    Bug(
+        "L8",
+        "draws follow a lane, not the rung b = 1",
+        (Edit(LADDER_RECORDER, "lane, own = toll.swaps.lane[-1],", "lane, own = s.shape[1] - 1,"),),
+        (ladder("test_the_chain_is_the_lane_at_one[sparse]"),),
+    ),
+    Bug(
+        "L9",
+        "the path misses the flips of a swap",
+        (Edit(LADDER_RECORDER, "            record_flip(recorder.chain, own, i, 0.0)\n", ""),),
+        (ladder("test_the_chain_is_the_lane_at_one[dense]"),),
+    ),
+    Bug(
+        "L10",
+        "the reverse estimate is the forward one",
+        (Edit(TEMPERED, "reverse = np.sum(self._offset - np.log(sums[DOWN, :-1] / scans))", "reverse = forward"),),
+        (tempered("test_the_bounds_are_two_estimates"),),
+    ),
+    Bug(
+        "L11",
+        "errors of log Z add up those of pairs as if they were independent",
+        (Edit(TEMPERED, "np.sqrt((n - 1) * np.var(", "np.sqrt((n - 1) / 4 * np.var("),),
+        (tempered("test_log_z_is_covered"),),
+    ),
+    Bug(
+        "L12",
+        "a lane that leaves the reference keeps the cache of other spins",
+        (Edit(ADDRESS_LANES, "        if n == view.parked[0]:\n            init(lane, spins)\n", ""),),
+        (ladder("test_the_product_law_stays[walls-bps-gaussian-uniform]"),),
+    ),
+    Bug(
+        "L13",
+        "functions see the spins of another lane",
+        (Edit(ADDRESS_LANES, "view.spins[k], i)\n            if not", "view.spins[0], i)\n            if not"),),
+        (ladder("test_the_product_law_stays[walls-gibbs-random-reference4]"),),
+    ),
+    Bug(
+        "L14",
+        "offsets of log Z go on changing while it is recorded",
+        (Edit(LADDER, "self.seen += self.sums\n", "self.seen += self.sums\n        self.offset[:-1] += 0.01\n"),),
+        (tempered("test_log_z_is_covered"),),
+    ),
+    Bug(
+        "L15",
+        "the ladder of a pilot is not evened",
+        (Edit(PILOT, "PchipInterpolator(reached, b)(np.linspace(0.0, reached[-1], rungs))", "np.linspace(0.0, 1.0, rungs)"),),
+        (tempered("test_the_pilot_finds_rungs_for_the_barrier"),),
+    ),
+    Bug(
+        "L16",
+        "an odd lane of a state counts twice",
+        (Edit(LADDER, ".size != self.rungs:", ".size > self.rungs:"),),
+        (ladder("test_forged_ladders_are_refused"),),
+    ),
+    Bug(
+        "L17",
+        "auto does not see chains that disagree",
+        (Edit(AUTO, "    if is_disagreement(run._disagreement()):\n", "    if False:\n"),),
+        ("tests/samplers/test_auto.py::test_stuck_targets_are_tempered[glass]",),
+    ),
+    Bug(
+        "L18",
+        "auto takes a scan in turn on a target with ties",
+        (Edit(AUTO, "return True\n    return False", "return False\n    return False"),),
+        ("tests/samplers/test_auto.py::test_ties_keep_metropolis_out",),
     ),
 )

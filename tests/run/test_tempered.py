@@ -111,6 +111,16 @@ def test_log_z_is_covered_closely():
     check_bounds(forward, reverse)
 
 
+def test_the_bounds_are_two_estimates():
+    """Catches one estimate that is returned for both bounds: with few rungs they are far apart, and enclose log Z."""
+    target = bouncy.MRF.random(12, sigma_M=1.5, sigma_r=0.3, seed=4)
+    log_z = bouncy.exact(target).log_z
+    found = np.array([tempered(target, bouncy.Tempered(rungs=2), seed=k, draws=50).log_z_bounds for k in range(16)])
+    low, high = found.mean(axis=0)
+    assert low < log_z < high
+    assert high - low > 1.0
+
+
 def test_a_run_stops_at_an_error_of_log_z():
     """Catches a bound that looks at the means instead."""
     target = bouncy.MRF.random(8, sigma_M=1.0, sigma_r=0.2, seed=2)

@@ -64,7 +64,7 @@ def new_worker(case: str, *, slots: int = 4, per_draw: int = 1, seed: int = 4) -
     chains = CHAINS.get(case, 1)
     plan = Plan(per_draw, slots, pairs, chains)
     seeds = [np.random.SeedSequence([seed, k] if k else seed) for k in range(chains)]
-    found = as_sampler(target, sampler).prepared(target, np.random.SeedSequence(1))
+    found, _ = as_sampler(target, sampler).prepared(target, np.random.SeedSequence(1))
     (worker,) = target.workers(found, plan, seeds, [None] * chains)
     return worker
 

@@ -204,3 +204,13 @@ def test_a_function_that_fails_stops_its_ladder(compile):
     with pytest.raises(bouncy.TargetError, match="returned nan") as caught:
         bouncy.sample(target, "tempered", chains=1, draws=500, seed=0)
     assert caught.value.state.shape == (3,)
+
+
+def test_forged_ladders_are_refused():
+    """Catches two rungs in one lane, which would leave another lane without a temperature of its own."""
+    worker = ladder("dense")
+    worker.advance(5)
+    state = worker.state()
+    state["toll.swaps.lane"][0] = state["toll.swaps.lane"][1]
+    with pytest.raises(ValueError, match="each rung a lane of its own"):
+        worker.restore(state)

@@ -45,6 +45,8 @@ class Setup:
         Whether the length of the warm-up is for the driver to choose.
     lanes : int
         Chains that share a clock at most.
+    choice : str
+        Why this sampler, where it was chosen by a pilot.
     """
 
     target: Any
@@ -56,6 +58,7 @@ class Setup:
     slots: int = 8
     chooses_warmup: bool = False
     lanes: int = 1
+    choice: str = ""
 
     @property
     def per_draw(self) -> int:

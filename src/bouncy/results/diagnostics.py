@@ -232,12 +232,15 @@ def _named(labels: Sequence[Hashable], sites: NDArray[np.intp]) -> str:
     return ", ".join(names) + (", ..." if sites.size > _NAMED else "")
 
 
-def disagreements(tail: Array) -> list[str]:
-    """Return a sentence when some site differs between chains by more than chance allows, given its probability."""
+def disagreements(tail: Array, way_out: str = "") -> list[str]:
+    """Return a sentence when some site differs between chains by more than chance allows, given its probability.
+
+    It ends in `way_out`.
+    """
     differing = int((tail < _DISAGREEMENT / tail.size).sum())
     if not differing:
         return []
     return [
         f"chains disagree about the means of {differing} of {tail.size} sites by more than their batches allow: they "
-        "have not visited the same states, and the standard errors are not to be trusted"
+        "have not visited the same states, and the standard errors are not to be trusted" + way_out
     ]

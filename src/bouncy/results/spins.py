@@ -222,11 +222,14 @@ class SpinRun(Run):
         report["ess"]["abs_magnetisation"], report["rhat"]["abs_magnetisation"] = judge_trace(abs(self.magnetisation))
         modes = modes_of(self.draws)
         report["overlap"] = None if modes is None else {"within": modes.within, "between": modes.between}
+        if self._data.setup.choice:
+            report["auto"] = self._data.setup.choice
         report["warnings"] = warnings_of(self, report, self._doubtful(report["flips"]))
         if report["flips"] == 0:
             what = "accepted" if report["hits"] else "attempted"
             report["warnings"].append(f"no flip was {what}: the chains never left their first state after warm-up")
-        report["warnings"] += disagreements(self._disagreement())
+        way_out = "" if self._data.setup.is_tempered else "; sample again with 'tempered'"
+        report["warnings"] += disagreements(self._disagreement(), way_out)
         report["warnings"] += [] if modes is None else modes.remarks()
         return report
 

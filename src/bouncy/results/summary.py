@@ -197,6 +197,7 @@ def diagnostics_lines(run: Run, events: str, rates: str) -> list[str]:
             lines.append(f"{name.replace('_', ' '):>14}: ess {show_number(report['ess'][name], '.0f')}, "
                          f"rhat {_show_rhat(report['rhat'][name])}")  # fmt: skip
     lines.append(f"{'events':>14}: {events}")
+    lines += [f"{'chosen':>14}: {report['auto']}"] if "auto" in report else []
     lines += [f"{'clock':>14}: {rates}"] if rates else []
     return lines + [f"{'warning':>14}: {text}" for text in report["warnings"]]
 

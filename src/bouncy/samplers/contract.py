@@ -71,9 +71,12 @@ class Sampler(ABC):
     def default_warmup(self, target: Samplable[Any], draws: int) -> int:
         """Return the default length of the warm-up before a number of draws, in the same unit as these."""
 
-    def prepared(self, target: Samplable[Any], seed: np.random.SeedSequence) -> Sampler:
-        """Return the sampler with all settings, those too that it finds by a pilot on the target before the run."""
-        return self
+    def prepared(self, target: Samplable[Any], seed: np.random.SeedSequence) -> tuple[Sampler, str]:
+        """Return the sampler of a run, with all settings, and why it was chosen, if there was a choice.
+
+        A pilot on the target may find settings, or another sampler, as a function of the seed.
+        """
+        return self, ""
 
     @abstractmethod
     def workers(

@@ -16,6 +16,8 @@ from bouncy.run.goal import Goal
 from bouncy.storage.stored_target import StoredTarget
 
 FORMAT, VERSION = "bouncy run", 2
+# Characters of a text in a header.
+_LONGEST_TEXT = 4096
 # Entries that are whole numbers, and those that are times.
 COUNTS = ("stage", "warmup_sweeps", "recordings", "sweeps", "begun")
 NUMBERS = ("cpu_seconds", "warmup_seconds", "sweep_time")
@@ -102,8 +104,11 @@ class Header:
             pairs=self._word("pairs", ("all", "edges", "none") if spins else ("all", "none")),
             slots=self.whole("slots", 2, 2**20),
             chooses_warmup=self._word("chooses_warmup", (False, True)),
-            lanes=whole("lanes", self._entries.get("lanes", 1), 1, 2**20),  # version 0.2 had none
+            lanes=whole("lanes", self._entries.get("lanes", 1), 1, 2**20),  # version 0.2 had none, nor the next
+            choice=_text("choice", self._entries.get("choice", "")),
         )
+        if setup.is_tempered and (not setup.rungs or setup.sampler.sweeps_per_swap is None):
+            raise ValueError("its ladder is not known")
         if setup.slots % 2:
             raise ValueError(f"slots is {setup.slots}; expected an even number")
         if target is not None and setup.lanes > 1 and (refusal := setup.refusal_of_lanes()) is not None:
@@ -181,6 +186,13 @@ def _written_by(entries: Mapping[str, Any]) -> str:
     origin = entries.get("origin")
     versions = origin.get("versions") if isinstance(origin, dict) else None
     return str(versions.get("bouncy", "unknown"))[:20] if isinstance(versions, dict) else "0.1"
+
+
+def _text(name: str, value: Any) -> str:
+    """Return a text, or raise."""
+    if not isinstance(value, str) or len(value) > _LONGEST_TEXT:
+        raise ValueError(f"{name} is {value!r:.60}; expected a text")
+    return value
 
 
 def whole(name: str, value: Any, least: int = 0, most: int = 2**62) -> int:

@@ -112,7 +112,8 @@ def pack(run: Run, with_rows: bool = False) -> tuple[dict[str, Any], Arrays]:
         "batches": len(records.batches[0].closed),
         "tracked": None if records.tracked is None else records.tracked.count,
         "rows": [],
-        **{name: getattr(setup, name) for name in ("thin", "keep", "pairs", "slots", "chooses_warmup", "lanes")},
+        **{name: getattr(setup, name) for name in ("thin", "keep", "pairs", "slots", "chooses_warmup")},
+        **{name: getattr(setup, name) for name in ("lanes", "choice")},
         **{name: getattr(data, name) for name in (*COUNTS, *NUMBERS, "stopped_by", "origin")},
     }
     arrays: Arrays = {"labels": np.frombuffer(_packed_labels(setup.target), np.uint8)}

@@ -1,0 +1,74 @@
+"""A sampler that chooses itself: by what a pilot found, as a function of the seed, and never by the clock."""
+
+import numpy as np
+import pytest
+
+import bouncy
+from conftest import base_seed
+from helpers.slabs import slab
+
+QUICK = {"draws": 100, "seed": 3}
+
+
+def auto(target, **options):
+    return bouncy.sample(target, "auto", **{**QUICK, **options})
+
+
+STUCK = {
+    "glass": lambda: slab(3, 4, 2.0, 1).target,
+    "magnet": lambda: bouncy.MRF.ising((6, 6), coupling=0.8),
+    "hard": lambda: bouncy.MRF.random(10, sigma_M=2.0, sigma_r=0.1, seed=3),
+}
+
+
+@pytest.mark.parametrize("name", STUCK)
+def test_stuck_targets_are_tempered(name):
+    """Catches a choice that trusts chains which are apart."""
+    run = auto(STUCK[name]())
+    assert run.sampler.name == "tempered"
+    assert run.sampler.ladder is not None
+    assert run.diagnostics["auto"].startswith("tempered, because in a pilot of bps-gaussian ")
+    assert "chosen: tempered, because" in str(run.summary())
+
+
+def test_easy_targets_are_not():
+    """Catches a ladder where it is not needed."""
+    run = auto(bouncy.MRF.random(10, sigma_M=0.2, sigma_r=0.1, seed=1))
+    assert run.sampler.name in ("bps-gaussian", "metropolis", "gibbs")
+    assert "squared error times work" in run.diagnostics["auto"]
+    assert bouncy.sample(bouncy.MRF.random(4, seed=1), **QUICK).diagnostics.get("auto") is None
+
+
+@pytest.mark.parametrize("target", [bouncy.MRF.ising((6, 6), 0.2), bouncy.MRF(np.zeros((5, 5)))], ids=["torus", "flat"])
+def test_ties_keep_metropolis_out(target):
+    """Catches sites in turn on a target where flips cost nothing, on which they may visit few states."""
+    run = auto(target)
+    assert run.sampler.name in ("bps-gaussian", "gibbs", "metropolis-random")
+    if run.sampler.name != "metropolis-random":
+        assert "metropolis was left out" in run.diagnostics["auto"]
+
+
+def test_the_choice_is_a_function_of_the_seed(tmp_path):
+    """Catches a choice by the speed of the machine, and one that is lost in a file or made again when a run goes on."""
+    target = STUCK["hard"]()
+    run, again = auto(target), auto(target, threads=1)
+    assert run.sampler == again.sampler
+    assert (run.draws == again.draws).all()
+    run.save(tmp_path / "run.npz")
+    loaded = bouncy.Run.load(tmp_path / "run.npz", target)
+    assert loaded.diagnostics["auto"] == run.diagnostics["auto"]
+    assert (loaded.extend(draws=20).draws == run.extend(draws=20).draws).all()
+    plain = bouncy.sample(target, run.sampler, **QUICK)
+    assert (plain.draws == run.draws).all()
+
+
+def test_what_has_no_choice_is_refused():
+    """Catches a continuous target, or a scheme, that is handed to a pilot of spins."""
+    with pytest.raises(ValueError, match="sampler is 'auto'"):
+        auto(bouncy.Gaussian([0.0], cov=[[1.0]]))
+    scheme = bouncy.Within(
+        lambda h: bouncy.MRF(np.zeros((2, 2)), -h * np.ones(2)), {"h": lambda x, p, rng: 0.1}, {"h": 0.0}
+    )
+    with pytest.raises(ValueError, match="'auto' chooses among samplers of spins"):
+        auto(scheme)
+    assert base_seed() >= 0
