@@ -26,12 +26,14 @@ from bouncy.results.paths import PathRun as PathRun
 from bouncy.results.run import Run as Run
 from bouncy.results.spins import SpinRun as SpinRun
 from bouncy.results.summary import Summary as Summary
+from bouncy.results.tempered import TemperedRun as TemperedRun
 from bouncy.run.endings import DisagreementWarning as DisagreementWarning
 from bouncy.run.endings import InterruptedWarning as InterruptedWarning
 from bouncy.run.endings import NoFlipWarning as NoFlipWarning
 from bouncy.run.estimate import LargeRunWarning as LargeRunWarning
 from bouncy.run.progress import Progress as Progress
 from bouncy.run.remote import WorkerError as WorkerError
+from bouncy.samplers.auto import Auto as Auto
 from bouncy.samplers.bps import BPS as BPS
 from bouncy.samplers.contract import NotErgodicWarning as NotErgodicWarning
 from bouncy.samplers.contract import PathSampler as PathSampler
@@ -40,6 +42,7 @@ from bouncy.samplers.contract import SpinSampler as SpinSampler
 from bouncy.samplers.gibbs import Gibbs as Gibbs
 from bouncy.samplers.hmc import HMC as HMC
 from bouncy.samplers.metropolis import Metropolis as Metropolis
+from bouncy.samplers.tempered import Tempered as Tempered
 from bouncy.storage.checkpoint import CheckpointError as CheckpointError
 from bouncy.storage.checkpoint import CheckpointWarning as CheckpointWarning
 from bouncy.storage.rows import SpillWarning as SpillWarning
