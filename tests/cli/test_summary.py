@@ -23,6 +23,9 @@ def saved(tmp_path_factory):
     bouncy.save_model(target, folder / "model.npz")
     run = bouncy.sample(target, "metropolis", chains=2, draws=100, keep="path", seed=base_seed(), progress=False)
     run.save(folder / "run.npz")
+    bouncy.sample(target, "tempered", chains=2, draws=100, seed=base_seed(), progress=False).save(
+        folder / "tempered.npz"
+    )
     return folder, run
 
 
@@ -90,12 +93,25 @@ def test_pictures_are_what_their_suffix_says(invoke, work, suffix, tmp_path):
     assert out.read_bytes().startswith(MAGIC[suffix])
 
 
+OF_LADDERS = ("ladder", "curve", "flow")
+
+
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("density", "forest", "inclusion")])
 def test_every_kind_can_be_drawn(invoke, work, kind, tmp_path):
     """Catches a kind of plot that the command line lists but cannot draw."""
-    result = invoke("plot", "run.npz", "--kind", kind, "--out", tmp_path / "out.png")
+    name = "tempered.npz" if kind in OF_LADDERS else "run.npz"
+    result = invoke("plot", name, "--kind", kind, "--out", tmp_path / "out.png")
     assert result.exit_code == 0, result.output
     assert kind in " ".join(invoke("plot", "--help").output.replace(",", " ").replace(";", " ").split())
+
+
+@pytest.mark.parametrize("kind", OF_LADDERS)
+def test_pictures_of_ladders_need_one(invoke, work, kind, tmp_path):
+    """Catches a traceback, or an empty file, for a run that is not tempered."""
+    result = invoke("plot", "run.npz", "--kind", kind, "--out", tmp_path / "out.png")
+    assert result.exit_code == 1
+    assert "has no ladder of temperatures; expected a run of spins that 'tempered' sampled" in result.stderr
+    assert not (tmp_path / "out.png").exists()
 
 
 def test_what_is_drawn_can_be_chosen(invoke, work, tmp_path):

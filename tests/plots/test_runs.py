@@ -77,6 +77,11 @@ def path_run():
     return bouncy.sample(target, chains=2, draws=400, seed=0)
 
 
+@pytest.fixture(scope="module")
+def tempered_run(target):
+    return bouncy.sample(target, "tempered", chains=2, draws=100, seed=0)
+
+
 class Made:
     """A run with the traces that are given, which took no sampling."""
 
@@ -695,10 +700,10 @@ def _refusal(kind, any_run, **options):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_draws_on_the_given_axes_or_refuses(kind, run, lattice_run, path_run):
+def test_every_kind_draws_on_the_given_axes_or_refuses(kind, run, lattice_run, path_run, tempered_run):
     """Catches a kind that draws elsewhere, leaves an empty figure behind, or fails with a message for nobody."""
     drawn = 0
-    for any_run in (run, lattice_run, path_run):
+    for any_run in (run, lattice_run, path_run, tempered_run):
         ax = pyplot.figure(0).subplots()
         refusal = _refusal(kind, any_run, ax=ax)
         assert pyplot.get_fignums() == [0]

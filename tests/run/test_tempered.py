@@ -304,6 +304,8 @@ def test_answers_fit_together():
     assert 0.9 * ladder.round_trips.mean() < ladder.expected_round_trips * 1.2
     assert ladder.barrier == pytest.approx((1.0 - ladder["acceptance"][:-1]).sum())
     assert str(ladder).count("\n") == len(ladder) + 1
+    assert ladder["flow"][[0, -1]].tolist() == [1.0, 0.0]
+    assert ((ladder["flow"][1:-1] > 0.0) & (ladder["flow"][1:-1] < 1.0)).all()
     text = str(run.summary())
     assert f"log Z: {run.log_z:.4f}" in text
     assert "round trips" in text

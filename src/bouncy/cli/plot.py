@@ -39,7 +39,7 @@ def _kinds() -> list[str]:
     default=_ALL,
     show_default=True,
     help="run (six panels), trace, rank, autocorrelation, marginals, pairs, overlap, holding-times, lattice; of "
-    "continuous targets density, forest, inclusion.",
+    "continuous targets density, forest, inclusion; of tempered runs ladder, curve, flow.",
     type=OneOf(_kinds),
 )
 @option("--out", type=NewFile(".png", ".pdf", ".svg"), metavar="FILE", required=True,

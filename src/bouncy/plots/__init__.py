@@ -17,12 +17,15 @@ from collections.abc import Callable
 from typing import Any
 
 from bouncy.plots.autocorrelation import plot_autocorrelation
+from bouncy.plots.curve import plot_curve
 from bouncy.plots.density import plot_density
 from bouncy.plots.errors import plot_errors
 from bouncy.plots.flight import plot_flight, trace_flight
+from bouncy.plots.flow import plot_flow
 from bouncy.plots.forest import plot_forest
 from bouncy.plots.holding_times import plot_holding_times
 from bouncy.plots.inclusion import plot_inclusion
+from bouncy.plots.ladder import plot_ladder
 from bouncy.plots.lattice import plot_lattice
 from bouncy.plots.marginals import plot_marginals
 from bouncy.plots.overlaps import plot_overlap
@@ -38,12 +41,15 @@ __all__ = [
     "KINDS",
     "Trajectory",
     "plot_autocorrelation",
+    "plot_curve",
     "plot_density",
     "plot_errors",
     "plot_flight",
+    "plot_flow",
     "plot_forest",
     "plot_holding_times",
     "plot_inclusion",
+    "plot_ladder",
     "plot_lattice",
     "plot_marginals",
     "plot_overlap",
@@ -69,4 +75,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "density": plot_density,
     "inclusion": plot_inclusion,
     "forest": plot_forest,
+    "ladder": plot_ladder,
+    "curve": plot_curve,
+    "flow": plot_flow,
 }

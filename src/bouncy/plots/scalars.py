@@ -1,4 +1,4 @@
-"""Scalar traces of a run by name, for plots of traces, ranks and autocorrelations; 95 % intervals."""
+"""Scalar traces of a run by name, for plots of traces, ranks and autocorrelations; kinds of runs; 95 % intervals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy.results.batches import student_quantile
+from bouncy.results.tempered import TemperedRun
 
 Array = NDArray[np.float64]
 
@@ -32,6 +33,16 @@ def check_continuous(run: Any) -> None:
     """Raise if a run is on spins."""
     if has_spins(run):
         raise ValueError(f"{run!r} is on spins; expected one on a continuous target: draw 'marginals' of this one")
+
+
+def check_tempered(run: Any) -> None:
+    """Raise if a run has no ladder of temperatures, or has recorded nothing of it."""
+    if not isinstance(run, TemperedRun):
+        raise ValueError(f"{run!r} has no ladder of temperatures; expected a run of spins that 'tempered' sampled")
+    if not run.ladder.scans:
+        raise ValueError(
+            "nothing was recorded of the ladder yet; expected at least one draw: use run.extend(draws=...)"
+        )
 
 
 def half_width(run: Any, error: Array) -> Array:

@@ -75,6 +75,14 @@ def axes_or_new(ax: Axes | None) -> Axes:
     return axes
 
 
+def colour_axis(ax: Axes, colour: str, side: str) -> None:
+    """Give the y axis on one side the colour of what is drawn by it."""
+    ax.yaxis.label.set_color(colour)
+    ax.tick_params(axis="y", colors=colour)
+    ax.spines[side].set_visible(True)
+    ax.spines[side].set_color(colour)
+
+
 def import_pyplot() -> Any:
     """Return `matplotlib.pyplot`, imported when the first plot is drawn."""
     try:

@@ -22,9 +22,11 @@ from bouncy.targets.lanes import read_lanes
 
 # Rows of the sums over scans. Of pairs of neighbours, (rungs,) with the last entry unused: the probability of a swap;
 # the two means of bridge sampling, and those of plain exponential averages, forward and reverse. Of rungs: whether V is
-# finite, V, V^2, and V times V after the scan before.
-SWAP, FORWARD, REVERSE, UP, DOWN, FINITE, VALUE, SQUARE, PRODUCT = range(9)
-ROWS = 9
+# finite, V, V^2, V times V after the scan before, and whether the lane there comes from the reference, or the target.
+SWAP, FORWARD, REVERSE, UP, DOWN, FINITE, VALUE, SQUARE, PRODUCT, RISING, FALLING = range(11)
+ROWS = 11
+# Course of a lane, where it was last: at neither end of the ladder, at the reference, or at the target after that.
+NOWHERE, FROM_BELOW, FROM_ABOVE = 0, 1, 2
 # e^x stays finite.
 _MOST = 700.0
 
@@ -120,6 +122,11 @@ def record_ladder(recorder, toll):
             sums[SQUARE, k] += v * v
             old = swaps.before[swaps.lane[k]]
             sums[PRODUCT, k] += v * (old if old > -np.inf else v)
+        course = swaps.course[swaps.lane[k]]
+        if course == FROM_BELOW:
+            sums[RISING, k] += 1.0
+        elif course == FROM_ABOVE:
+            sums[FALLING, k] += 1.0
     for k in range(b.size - 1):
         step, offset = b[k + 1] - b[k], recorder.offset[k]
         up = max(min(step * value[k] - offset, _MOST), -_MOST)

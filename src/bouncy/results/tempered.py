@@ -12,7 +12,19 @@ from scipy.special import expit, logsumexp, stdtr
 
 from bouncy._validation import check_real_array
 from bouncy.recorders.batches import Batch
-from bouncy.recorders.ladder import DOWN, FINITE, FORWARD, REVERSE, ROWS, SQUARE, SWAP, UP, VALUE
+from bouncy.recorders.ladder import (
+    DOWN,
+    FALLING,
+    FINITE,
+    FORWARD,
+    REVERSE,
+    RISING,
+    ROWS,
+    SQUARE,
+    SWAP,
+    UP,
+    VALUE,
+)
 from bouncy.results.describe import counted
 from bouncy.results.moments import Sums
 from bouncy.results.spins import Best, SpinRun
@@ -63,6 +75,9 @@ class Ladder:
         Of log p where the reference is uniform, otherwise of log p - log q.
     log_z : ndarray, shape (rung,)
         Logarithm of the sum of p(s)^b where the reference is uniform, otherwise of that of q(s)^(1 - b) p(s)^b.
+    flow : ndarray, shape (rung,)
+        Share of the states at the rung that were at the reference last, of those that come from either end: from 1 at
+        the reference to 0 at the target. NaN where none has.
     """
 
     def __init__(self, columns: dict[str, Array], barrier: float, trips: NDArray[np.int64], scans: int) -> None:
@@ -91,7 +106,8 @@ class Ladder:
         return pandas.DataFrame(self._columns, index=pandas.RangeIndex(len(self), name="rung"))
 
     def __str__(self) -> str:
-        forms = {"b": "10.5f", "acceptance": "10.3f", "mean": "12.5g", "variance": "12.4g", "log_z": "12.6g"}
+        forms = {"b": "10.5f", "acceptance": "10.3f", "mean": "12.5g", "variance": "12.4g", "log_z": "12.6g",
+                 "flow": "8.3f"}  # fmt: skip
         lines = [f"{'rung':>4} " + " ".join(f"{name:>{form.split('.')[0]}}" for name, form in forms.items())]
         for k in range(len(self)):
             texts = [
@@ -177,6 +193,7 @@ class TemperedRun(SpinRun):
                 "mean": mean - self._shift,
                 "variance": np.maximum(sums[SQUARE] / sums[FINITE] - mean**2, 0.0),
                 "log_z": _log_z(sums, self._offset) + (1.0 - self._b) * self._shift,
+                "flow": sums[RISING] / (sums[RISING] + sums[FALLING]),
             }
         barrier = float(np.sum(1.0 - columns["acceptance"][:-1]))
         return Ladder(columns, barrier, self._trips, self._data.recorded)

@@ -19,13 +19,10 @@ from bouncy._memory import aligned_empty
 from bouncy._random import uniform
 from bouncy._vector import DRAWN
 from bouncy.clocks.contract import MOST_EVENTS
-from bouncy.recorders.ladder import record_ladder
+from bouncy.recorders.ladder import FROM_ABOVE, FROM_BELOW, NOWHERE, record_ladder
 from bouncy.targets.lanes import park_lane
 from bouncy.tolls.contract import HEAT_BATH
 from bouncy.tolls.lanes import exchange
-
-# Where a lane was last: at neither end of the ladder, at the reference, or at the target after that.
-_NOWHERE, _FROM_BELOW, _FROM_ABOVE = 0, 1, 2
 
 
 @part(
@@ -33,7 +30,7 @@ _NOWHERE, _FROM_BELOW, _FROM_ABOVE = 0, 1, 2
     bounds={
         "lane": lambda swaps: (0, swaps.course.size - 1),
         "parity": lambda _: (0, 1),
-        "course": lambda _: (_NOWHERE, _FROM_ABOVE),
+        "course": lambda _: (NOWHERE, FROM_ABOVE),
         "trips": lambda _: (0, MOST_EVENTS),
         "before": lambda _: (-np.inf, FINITE),
     },
@@ -131,11 +128,11 @@ def _exchange(toll, target, recorder, s):
         toll.weight[n], toll.rest[n] = b[k], 1.0 - b[k]
         toll.bath[n] = toll.rule if k > 0 else HEAT_BATH
     park_lane(target, lane[0])
-    if swaps.course[lane[0]] == _FROM_ABOVE:
+    if swaps.course[lane[0]] == FROM_ABOVE:
         swaps.trips[0] += 1
-    swaps.course[lane[0]] = _FROM_BELOW
-    if swaps.course[lane[top]] == _FROM_BELOW:
-        swaps.course[lane[top]] = _FROM_ABOVE
+    swaps.course[lane[0]] = FROM_BELOW
+    if swaps.course[lane[top]] == FROM_BELOW:
+        swaps.course[lane[top]] = FROM_ABOVE
 
 
 @helper
