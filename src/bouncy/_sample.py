@@ -77,9 +77,9 @@ def sample(
         a block.
     sampler : str or Sampler, optional
         For spins "bps-gaussian" (the default), "bps-exponential", "hmc", "hmc-exponential", "gibbs", "gibbs-random",
-        "metropolis", "metropolis-random", "tempered" where modes are far apart, "auto" to leave the choice to a pilot, or
-        an object such as `bouncy.BPS("gaussian", refreshment=0.1)` or `bouncy.Tempered(rungs=24)`. For continuous targets
-        "bps" (the default), "hmc" (Gaussians), "metropolis" (a `Density`), or an object such as
+        "metropolis", "metropolis-random", "tempered" where modes are far apart, "auto" to leave the choice to a pilot,
+        or an object such as `bouncy.BPS("gaussian", refreshment=0.1)` or `bouncy.Tempered(rungs=24)`. For continuous
+        targets "bps" (the default), "hmc" (Gaussians), "metropolis" (a `Density`), or an object such as
         `bouncy.piecewise.BPS(refreshment=0.5)`.
     chains : int
         Number of chains, which run in threads; from eight on see `lanes`.
@@ -97,8 +97,9 @@ def sample(
         of several modes has small standard errors, and is wrong. Use four at least where there may be modes.
     se_of : str or callable
         The estimate that has these standard errors: "mean" (of all sites), another one such as "pair_mean", "path_mean"
-        or, of tempered chains, "log_z"; or a function that takes states, (n, d), and returns numbers, (n,) or (n, k). `run.expect` returns
-        the mean of a function. A site that never moves neither ends a run by its error nor keeps it from ending.
+        or, of tempered chains, "log_z"; or a function that takes states, (n, d), and returns numbers, (n,) or (n, k).
+        `run.expect` returns the mean of a function. A site that never moves neither ends a run by its error nor keeps
+        it from ending.
     warmup : int, optional
         Sweeps, for HMC trajectories, before anything is recorded; by default 200 sweeps, or a quarter of what follows,
         whichever is more, and for continuous targets no fewer than 10 sqrt(d). With `seconds` it takes a fifth of them

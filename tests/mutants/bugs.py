@@ -1654,7 +1654,7 @@ BUGS = (
     Bug(
         "L17",
         "auto does not see chains that disagree",
-        (Edit(AUTO, "    if is_disagreement(run._disagreement()):\n", "    if False:\n"),),
+        (Edit(AUTO, "found = _apart(run)", "found = None"),),
         ("tests/samplers/test_auto.py::test_stuck_targets_are_tempered[glass]",),
     ),
     Bug(

@@ -16,6 +16,7 @@ import scipy.sparse
 from scipy.special import gammaln, logsumexp
 
 import bouncy
+from bouncy import enumeration
 from bouncy.results.batches import student_quantile
 from conftest import base_seed
 from helpers.lattices import planar_log_z
@@ -138,7 +139,7 @@ def test_curves_are_those_of_enumeration(reference):
     fields = run.sampler.fields
     b = np.linspace(0.0, 1.0, 7)
     curve = run.curve(b)
-    s = bouncy.enumeration.states(6)
+    s = enumeration.states(6)
     log_p = target.log_prob(s)
     log_q = np.zeros(64) if fields is None else -s @ fields - np.logaddexp(fields, np.negative(fields)).sum()
     for k, x in enumerate(b):
@@ -311,7 +312,7 @@ def test_answers_fit_together():
     assert "round trips" in text
     assert run.diagnostics["warnings"] == []
     assert run.diagnostics["ladder"]["rungs"] == len(ladder)
-    states = bouncy.enumeration.states(6)
+    states = enumeration.states(6)
     assert run.best.log_prob == pytest.approx(target.log_prob(states).max())
     assert target.log_prob(run.best.state) == pytest.approx(run.best.log_prob)
 
@@ -346,6 +347,15 @@ def test_the_pilot_finds_rungs_for_the_barrier():
     assert np.ptp(ladder["acceptance"][:-1]) < 0.25
     single = tempered(bouncy.Custom(4, log_prob=lambda s: 0.1 * s[0]), draws=200)
     assert len(single.ladder) <= 4
+
+
+def test_a_fitted_reference_lowers_the_barrier():
+    """Catches a reference that is fitted to nothing: on independent spins it is the target itself."""
+    target = bouncy.MRF(np.zeros((6, 6)), [1.0, -1.0, 0.5, 1.5, 0.0, -0.7])
+    plain, fitted = (tempered(target, bouncy.Tempered(reference=kind)) for kind in ("uniform", "fitted"))
+    assert np.allclose(fitted.sampler.fields, [1.0, -1.0, 0.5, 1.5, 0.0, -0.7], atol=0.15)
+    assert fitted.ladder.barrier < 0.2 * plain.ladder.barrier
+    assert abs(fitted.log_z - bouncy.exact(target).log_z) < 6 * fitted.log_z_se + 1e-9
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_within_takes_the_samplers_of_its_block():
 @pytest.mark.parametrize(
     ("target", "asked", "error", "message"),
     [
-        (SPINS, "bps", ValueError, "sampler is 'bps'; known names: bps-exponential, bps-gaussian, gibbs, "),
+        (SPINS, "bps", ValueError, "sampler is 'bps'; known names: auto, bps-exponential, bps-gaussian, gibbs, "),
         (SPINS, bouncy.piecewise.BPS(), TypeError, "sampler must be a name or a sampler such as bouncy.BPS"),
         (SPINS, bouncy.BPS, TypeError, "sampler must be a name or a sampler such as bouncy.BPS"),
         (LASSO, "hmc", ValueError, "sampler is 'hmc'; BayesianLasso is continuous and can be sampled by: bps$"),

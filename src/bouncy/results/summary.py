@@ -217,7 +217,8 @@ def _html_row(cell: str, texts: Sequence[str]) -> str:
 def _events(report: dict[str, Any]) -> str:
     """Return the numbers of events, by kind."""
     if "ladder" in report:
-        parts = [f"{report['hits']:,} attempted flips on each rung", f"{report['flips']:,} of the chain, swaps included"]
+        tried = counted(report["hits"], "attempted flips")
+        parts = [f"{tried} on each rung", f"{report['flips']:,} of the chain, swaps included"]
     else:
         accepted = report["flips"] / max(report["hits"], 1)
         parts = [counted(report["hits"], "attempted flips"), f"{report['flips']:,} accepted ({accepted:.1%})"]

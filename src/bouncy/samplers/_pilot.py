@@ -58,7 +58,7 @@ def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence) -> Temp
     states, barrier = None, np.inf
     for k, round_seed in enumerate(round_seeds):
         worker = LadderWorker(target, now, Plan(), round_seed, states)
-        worker.advance(_FIRST << k)
+        found = worker.advance(_FIRST << k)
         sums, before = worker.seen + worker.sums, barrier
         refused = 1.0 - sums[SWAP, :-1] / (_FIRST << k)
         barrier = float(refused.sum())
@@ -66,7 +66,9 @@ def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence) -> Temp
         if k + 1 >= _ROUNDS and not crowded and abs(barrier - before) <= _SETTLED * max(barrier, 1.0):
             return _settled(asked, now, target, sums, refused)
         if asked.reference == "fitted" and k + 2 == _ROUNDS:
-            now = _fitted(now, target, worker, sums, generator)
+            closed = [batch["mean"] for batch in found.batches[0]]
+            mean = np.sum([*closed, worker.open_sums()[0]["mean"]], axis=0) / (_FIRST << k)
+            now = _fitted(now, target, mean, sums, generator)
         states = _by_rung(worker)
         now, places = _next(asked, now, sums, refused, crowded)
         states = states[places]
@@ -128,15 +130,13 @@ def _sweeps(now: Tempered, sums: Array) -> int:
     return int(np.clip(round(sweeps), 1, _MOST_SWEEPS))
 
 
-def _fitted(
-    now: Tempered, target: Target, worker: LadderWorker, sums: Array, generator: np.random.Generator
-) -> Tempered:
+def _fitted(now: Tempered, target: Target, mean: Array, sums: Array, generator: np.random.Generator) -> Tempered:
     """Return the sampler with a fitted reference if it is nearer to the target than the uniform one.
 
     E_p[V] - E_q[V] is the integral of the variance of V over the path, and pi times the square of the barrier is never
     more.
     """
-    mean = np.clip(worker.open_sums()[0]["mean"] / max(worker.sweeps, 1), -_LARGEST_MEAN, _LARGEST_MEAN)
+    mean = np.clip(mean, -_LARGEST_MEAN, _LARGEST_MEAN)
     fields = -np.arctanh(mean)
     at_target = sums[VALUE, -1] / sums[FINITE, -1]
     uniform = _values(target, np.zeros(target.d), generator)
