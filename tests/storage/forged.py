@@ -100,7 +100,7 @@ def density(**options):
 
 
 # Target, sampler and options of runs of every kind of worker, clock, and record.
-KINDS: dict[str, tuple[Any, str, dict[str, Any]]] = {
+KINDS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "draws": (lambda: bouncy.MRF.random(6, seed=3), "bps-gaussian", {}),
     "means": (lambda: bouncy.MRF.ising((3, 4), 0.3), "bps-exponential", {"keep": "means", "pairs": "edges"}),
     "path": (lambda: bouncy.MRF.random(6, seed=3), "gibbs-random", {"keep": "path", "pairs": "none"}),
@@ -120,6 +120,8 @@ KINDS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "within": (scaled, "bps", {}),
     "spins within": (magnet, "gibbs", {"keep": "means"}),
     "flock": (lambda: bouncy.MRF.random(6, seed=3), "bps-gaussian", {"chains": 10, "lanes": 4}),
+    "ladder": (lambda: bouncy.MRF.random(6, seed=3), bouncy.Tempered(ladder=[0, 0.3, 1], sweeps_per_swap=1), {}),
+    "ladder of factors": (factors, bouncy.Tempered("gibbs", ladder=[0, 0.3, 1], sweeps_per_swap=2), {"keep": "path"}),
 }
 
 

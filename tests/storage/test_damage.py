@@ -362,7 +362,7 @@ def _loaded(path, target):
     return results
 
 
-FEW = ("draws", "means", "path", "factors", "continuous", "density", "within", "flock")
+FEW = ("draws", "means", "path", "factors", "continuous", "density", "within", "flock", "ladder of factors")
 
 
 @pytest.mark.parametrize(
