@@ -201,7 +201,7 @@ def sample(
     check_feasible(setup, chains, goal, resources, place)
     with announced_compiling(progress):
         with Interrupts(at_once=True):
-            used, choice = setup.sampler.prepared(target, _pilot_seed(root))
+            used, choice = setup.sampler.prepared(target, _pilot_seed(root), setup.pairs)
             setup = replace(setup, sampler=used, choice=choice)
             setup = replace(setup, lanes=_lanes(setup, chains, lanes))
             if warmup is None:

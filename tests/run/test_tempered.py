@@ -253,7 +253,7 @@ def model(kind):
 
 
 QUICK = {"chains": 3, "draws": 200, "warmup": 40, "seed": 5}
-every_model = pytest.mark.parametrize("kind", ["dense", "sparse", "custom-log-prob", "selection-g"])
+every_model = pytest.mark.parametrize("kind", ["dense", "sparse", "custom-log-prob"])
 
 
 def same(one, other):

@@ -43,7 +43,7 @@ _STATES = 256
 _LARGEST_MEAN = 0.95
 
 
-def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence) -> Tempered:
+def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence, pairs: str) -> Tempered:
     """Return a sampler with everything that was left open, a function of target and seed alone."""
     from bouncy.workers.ladder import LadderWorker
 
@@ -57,7 +57,7 @@ def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence) -> Temp
                   reference="uniform" if asked.fields is None else asked.reference)  # fmt: skip
     states, barrier = None, np.inf
     for k, round_seed in enumerate(round_seeds):
-        worker = LadderWorker(target, now, Plan(), round_seed, states)
+        worker = LadderWorker(target, now, Plan(pairs=pairs), round_seed, states)
         found = worker.advance(_FIRST << k)
         sums, before = worker.seen + worker.sums, barrier
         refused = 1.0 - sums[SWAP, :-1] / (_FIRST << k)

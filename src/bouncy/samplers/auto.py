@@ -71,32 +71,32 @@ class Auto(SpinSampler):
     ) -> list[Worker]:
         raise TypeError("'auto' is replaced by what it chooses before a run begins")
 
-    def prepared(self, target: Any, seed: np.random.SeedSequence) -> tuple[Sampler, str]:
+    def prepared(self, target: Any, seed: np.random.SeedSequence, pairs: str = "none") -> tuple[Sampler, str]:
         """Return the sampler that a pilot asks for, with its settings, and why."""
         if not isinstance(target, Target):
             raise ValueError(f"'auto' chooses among samplers of spins, which {type(target).__name__} is not made of")
         tempered_seed, pilot_seed = seed.spawn(2)
         runs, apart = {}, ""
         for sampler, _ in _CANDIDATES:
-            runs[sampler.name] = run = _pilot(target, sampler, pilot_seed)
+            runs[sampler.name] = run = _pilot(target, sampler, pilot_seed, pairs)
             found = _apart(run)
             if found is not None:
                 apart = apart or f"in a pilot of {sampler.name} {found}"
                 del runs[sampler.name]
         if not runs:
-            used, _ = Tempered().prepared(target, tempered_seed)
+            used, _ = Tempered().prepared(target, tempered_seed, pairs)
             return used, f"tempered, because {apart}"
         return _cheapest(target, runs)
 
 
-def _pilot(target: Target, sampler: SpinSampler, seed: np.random.SeedSequence) -> SpinRun:
+def _pilot(target: Target, sampler: SpinSampler, seed: np.random.SeedSequence, pairs: Any) -> SpinRun:
     """Return a short run from dispersed starts, the same for all samplers, so that they meet the same modes."""
     from bouncy._sample import sample
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return sample(
-            target, sampler, chains=_CHAINS, draws=_DRAWS, warmup=_WARMUP, seed=seed, pairs="none", lanes=1,
+            target, sampler, chains=_CHAINS, draws=_DRAWS, warmup=_WARMUP, seed=seed, pairs=pairs, lanes=1,
             threads=1, progress=False,
         )  # fmt: skip
 

@@ -71,10 +71,13 @@ class Sampler(ABC):
     def default_warmup(self, target: Samplable[Any], draws: int) -> int:
         """Return the default length of the warm-up before a number of draws, in the same unit as these."""
 
-    def prepared(self, target: Samplable[Any], seed: np.random.SeedSequence) -> tuple[Sampler, str]:
+    def prepared(
+        self, target: Samplable[Any], seed: np.random.SeedSequence, pairs: str = "none"
+    ) -> tuple[Sampler, str]:
         """Return the sampler of a run, with all settings, and why it was chosen, if there was a choice.
 
-        A pilot on the target may find settings, or another sampler, as a function of the seed.
+        A pilot on the target may find settings, or another sampler, as a function of the seed. It records the same
+        pairs as the run, so that loops are compiled once.
         """
         return self, ""
 

@@ -145,14 +145,14 @@ class Tempered(SpinSampler):
     def default_warmup(self, target: Samplable[Any], draws: int) -> int:
         return max(_WARMUP, draws // 4)
 
-    def prepared(self, target: Any, seed: np.random.SeedSequence) -> tuple[Tempered, str]:
+    def prepared(self, target: Any, seed: np.random.SeedSequence, pairs: str = "none") -> tuple[Tempered, str]:
         """Return the sampler with all that was left open, found by a pilot."""
         self._check_target(target)
         if self.ladder is not None and self.sweeps_per_swap is not None and self.reference != "fitted":
             return self, ""
         from bouncy.samplers._pilot import tuned
 
-        return tuned(self, target, seed), ""
+        return tuned(self, target, seed, pairs), ""
 
     def _check_target(self, target: Any) -> None:
         if not isinstance(target, Target):
