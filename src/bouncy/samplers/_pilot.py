@@ -8,6 +8,7 @@ reaches its k-th part (Syed et al. 2022). With about twice as many rungs as the 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.interpolate import PchipInterpolator
 
 from bouncy._vector import padded
 from bouncy.recorders.ladder import FINITE, PRODUCT, SQUARE, SWAP, VALUE
-from bouncy.workers.contract import Plan
+from bouncy.workers.contract import Plan, Slice, joined
 
 if TYPE_CHECKING:
     from bouncy.samplers.tempered import Tempered
@@ -37,6 +38,8 @@ _TOO_FEW = 0.7
 _SETTLED = 0.15
 # Correlation of V over a scan that sweeps between swaps are chosen for, and the most of them.
 _CORRELATION, _MOST_SWEEPS = 0.35, 8
+# Attempted flips between two moments at which an interrupt is heard.
+_ATTEMPTS = 1 << 26
 # States of the reference that are looked at.
 _STATES = 256
 # Means of a fitted reference stay away from -1 and 1, so that it forbids nothing.
@@ -58,7 +61,7 @@ def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence, pairs: 
     states, barrier = None, np.inf
     for k, round_seed in enumerate(round_seeds):
         worker = LadderWorker(target, now, Plan(pairs=pairs), round_seed, states)
-        found = worker.advance(_FIRST << k)
+        found = _advanced(worker, _FIRST << k, now.sweeps_per_swap or 1)
         sums, before = worker.seen + worker.sums, barrier
         refused = 1.0 - sums[SWAP, :-1] / (_FIRST << k)
         barrier = float(refused.sum())
@@ -73,6 +76,13 @@ def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence, pairs: 
         now, places = _next(asked, now, sums, refused, crowded)
         states = states[places]
     return _settled(asked, now, target, sums, refused)
+
+
+def _advanced(worker: LadderWorker, scans: int, sweeps_per_swap: int) -> Slice:
+    """Return what a worker records in some scans, made in pieces so short that Ctrl-C is heard."""
+    piece = max(1, _ATTEMPTS // (worker.lanes.size * sweeps_per_swap))
+    ends = [*range(0, scans, piece), scans]
+    return joined([worker.advance(end - begin) for begin, end in pairwise(ends)])
 
 
 def _values(target: Target, fields: Array, generator: np.random.Generator) -> Array:
