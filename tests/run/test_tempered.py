@@ -18,6 +18,7 @@ from scipy.special import gammaln, logsumexp
 import bouncy
 from bouncy import enumeration
 from bouncy.results.batches import student_quantile
+from bouncy.targets import examples
 from conftest import base_seed
 from helpers.lattices import planar_log_z
 from helpers.slabs import slab, solved
@@ -249,7 +250,7 @@ def model(kind):
         return bouncy.MRF.random(6, sigma_M=1.5, sigma_r=0.2, seed=3)
     if kind == "sparse":
         return bouncy.MRF.ising((4, 4), 0.6)
-    return bouncy.targets.examples()[kind]()
+    return examples()[kind]()
 
 
 QUICK = {"chains": 3, "draws": 200, "warmup": 40, "seed": 5}

@@ -47,8 +47,8 @@ class Tempered(SpinSampler):
     Notes
     -----
     What is not given is found by a pilot before the run, whose draws are not used, and is a function of the seed alone;
-    `run.sampler` has all of it. The pilot makes some hundred to some thousand scans of one ladder; `seconds` of
-    `bouncy.sample` do not count them. Draws, warm-up and thinning count scans: `sweeps_per_swap` sweeps of all rungs, and
+    `run.sampler` has all of it. The pilot makes some hundred to some thousand scans of one ladder, which `seconds` of
+    `bouncy.sample` do not count. Draws, warm-up and thinning count scans: `sweeps_per_swap` sweeps of all rungs, and
     one attempt to swap.
 
     References
