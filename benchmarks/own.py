@@ -82,10 +82,11 @@ def _torus(seed: int) -> bouncy.MRF:
     return bouncy.MRF.ising((64, 64), coupling=0.3)
 
 
-def _own_torus(seed: int) -> Target:
-    model = _torus(seed)
+def sparse_fields(model: bouncy.MRF, log_prob: Callable[..., Any] | None = None) -> Target:
+    """Return a sparse model as functions of one's own; `log_prob`, if given, takes s and (indptr, indices, data, r)."""
     data = (model.M.indptr.astype(np.int64), model.M.indices.astype(np.int32), model.M.data, model.r)
-    return bouncy.Custom(model.d, _cost, data=data, cache=np.zeros(model.d), init=_init_sparse, on_flip=_on_flip_sparse)
+    functions = {"log_prob": log_prob, "init": _init_sparse, "on_flip": _on_flip_sparse}
+    return bouncy.Custom(model.d, _cost, data=data, cache=np.zeros(model.d), **functions)
 
 
 # Nothing kept: every cost is a sum over a row
@@ -136,7 +137,7 @@ PROBLEMS = (
         Problem(f"fields in a cache, dense, d = {d}", partial(dense, d), lambda seed, d=d: _own_dense(dense(d, seed)))
         for d in (10, 100, 1000)
     ),
-    Problem("fields in a cache, torus 64x64", _torus, _own_torus),
+    Problem("fields in a cache, torus 64x64", _torus, lambda seed: sparse_fields(_torus(seed))),
     *(
         Problem(
             f"nothing kept, dense, d = {d}",

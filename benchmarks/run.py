@@ -23,6 +23,7 @@ import refreshment_paths
 import report
 import spike_slab
 import startup
+import tempering
 import truncated
 import walks
 from tqdm import tqdm
@@ -34,6 +35,7 @@ QUESTIONS = {
     "growth": growth,
     "own": own,
     "efficiency": efficiency,
+    "tempering": tempering,
     "startup": startup,
     "refreshment": refreshment,
     "flights": flights,

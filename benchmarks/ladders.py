@@ -1,0 +1,251 @@
+"""Ladders of temperatures as units of work, lanes without swaps, and the same ladder as others would run it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from own import sparse_fields
+from scipy.special import expit
+from timing import Job, cpu_seconds
+
+import bouncy
+from bouncy._dispatch import implements
+from bouncy._vector import padded
+from bouncy.recorders.contract import FLIPS, has_room, record_flip, record_sweep
+from bouncy.recorders.ladder import ColdView
+from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_sweep
+from bouncy.recorders.recorder import Recorder
+from bouncy.targets.contract import Target
+from bouncy.targets.lanes import read_lanes
+from bouncy.tolls.contract import HEAT_BATH
+from bouncy.workers.contract import Plan
+from bouncy.workers.flock import FlockWorker
+from bouncy.workers.ladder import LadderWorker
+
+_HERE = Path(__file__).resolve().parent
+sys.path.append(str(_HERE.parent / "tests"))
+
+from helpers.slabs import Slab, slab  # noqa: E402
+
+__all__ = ["Slab", "slab"]
+
+Array = NDArray[np.float64]
+# The interpreter of hamon.
+HAMON = _HERE.parent / ".venv-hamon" / "bin" / "python"
+_WARM = 500
+
+
+class Result(NamedTuple):
+    """What a run found, and the CPU seconds of all of it."""
+
+    log_z: float
+    mean: Array
+    seconds: float
+    trips: float  # made / expected
+
+
+# The cost of a scan
+
+
+def ladder_job(target: Target, sampler: bouncy.Tempered, scans: int) -> tuple[Job, NDArray[np.int8]]:
+    """Return a job that advances a ladder and returns CPU seconds of a scan, and spins of each rung, (rungs, d)."""
+    worker = LadderWorker(target, sampler, Plan(), np.random.SeedSequence(0), None)
+    worker.advance(_WARM)
+    spins = np.ascontiguousarray(worker.lanes[:, worker.toll.swaps.lane].T)
+    return lambda: cpu_seconds(lambda: worker._run(scans)) / scans, spins
+
+
+def lanes_job(target: Target, sampler: bouncy.Tempered, scans: int, starts: NDArray[np.int8], **told: Any) -> Job:
+    """Return a job that advances as many lanes without swaps and returns CPU seconds of as many sweeps as in a scan."""
+    worker = lanes_worker(target, sampler, starts, **told)
+    worker._run(_WARM)
+    return lambda: cpu_seconds(lambda: worker._run(scans)) / scans
+
+
+def lanes_worker(
+    target: Target, sampler: bouncy.Tempered, starts: NDArray[np.int8], *, tempered: bool, recorded: str
+) -> FlockWorker:
+    """Return lanes that share a clock, at the temperatures of a ladder or all at b = 1.
+
+    `recorded` is "nothing", "means" of all lanes as of chains that share a clock, or what a "ladder" needs.
+    """
+    base, d, width = sampler.base_sampler, target.d, len(starts)
+    seeds = np.random.SeedSequence(1).spawn(width)
+    worker = FlockWorker(target, base, Plan(lanes=width), seeds, list(starts), 0, padded(width))
+    worker.sweep_time = sampler.sweep_time(d)
+    if tempered:
+        b = np.zeros(worker.s.shape[1])
+        b[:width] = sampler.ladder
+        worker.toll.weight[:], worker.toll.rest[:] = b, 1.0 - b
+        worker.toll.bath[:] = np.where(b > 0.0, base.lane_toll, HEAT_BATH)
+    if recorded == "nothing":
+        worker.recorder = worker.recorder._replace(open_mean=np.empty((0, worker.s.shape[1])))
+    if recorded == "ladder":
+        chain = LadderWorker(target, sampler, Plan(), np.random.SeedSequence(0), None).recorder
+        cold, own = ColdView(np.zeros(-(-d // 4) * 4), np.zeros(1)), worker.s[:, width - 1].copy()
+        log_prob, events = np.zeros(worker.s.shape[1]), worker.recorder.open_events
+        worker.recorder = OneLane(chain.open_mean, events, chain, cold, own, np.array([width - 1]), log_prob)
+    return worker
+
+
+class OneLane(NamedTuple):
+    """What a ladder records of its lanes: one of them as a chain alone, and log p of all at the end of a scan."""
+
+    open_mean: Array  # (d,)
+    open_events: Array  # (4, lanes)
+    chain: Recorder
+    cold: ColdView
+    s: NDArray[np.int8]  # (d,) spins of the lane
+    lane: NDArray[np.int64]  # (1,)
+    log_prob: Array  # (lanes,)
+
+
+@implements(fetch_record, OneLane)
+def _fetch(recorder, i):
+    pass
+
+
+@implements(follow_lanes, OneLane)
+def _stay(recorder, toll, s):
+    pass
+
+
+@implements(has_room, OneLane)
+def _has_room(recorder):
+    return has_room(recorder.chain)
+
+
+@implements(record_change, OneLane)
+def _record_change(recorder, toll, s, i, count, t):
+    if toll.change[recorder.lane[0]] != 0.0:
+        record_flip(recorder.chain, recorder.s, i, t)
+        recorder.s[i] = -recorder.s[i]
+        recorder.chain.open_events[FLIPS] += 1.0
+
+
+@implements(record_lane_sweep, OneLane)
+def _record_sweep(recorder, toll, target, s, sweep_time):
+    lane = recorder.lane[0]
+    read_lanes(target, s, lane, toll.cost, recorder.log_prob, recorder.cold.means)
+    recorder.cold.value[0] = recorder.log_prob[lane]
+    record_sweep(recorder.chain, recorder.cold, recorder.s, sweep_time)
+
+
+# Runs
+
+
+def sampled(target: Target, sampler: Any, *, draws: int, chains: int = 1, seed: int) -> tuple[Any, float]:
+    """Return a run of `bouncy.sample` on one thread, with CPU seconds that include its pilot and its warm-up."""
+    found: list[Any] = []
+    options = {"keep": "means", "pairs": "none", "threads": 1, "progress": False}
+    seconds = _process_seconds(
+        lambda: found.append(bouncy.sample(target, sampler, draws=draws, chains=chains, seed=seed, **options))
+    )
+    return found[0], seconds
+
+
+def _process_seconds(work: Callable[[], object]) -> float:
+    before = time.process_time()
+    work()
+    return time.process_time() - before
+
+
+class _Scalar(bouncy.MRF):
+    """A Markov random field whose functions a ladder calls by address, one lane after the other."""
+
+    def lanes(self, width: int) -> None:
+        return None
+
+
+def by_address(target: bouncy.MRF) -> Target:
+    """Return the same target, whose own compiled functions are called for each lane apart."""
+    return _Scalar(target.M, target.r)
+
+
+def custom(target: bouncy.MRF) -> Target:
+    """Return the same target as a user would write it: costs from fields in a cache, and log p."""
+    return sparse_fields(target, log_prob=_log_prob)
+
+
+def _log_prob(s, model):
+    indptr, indices, data, r = model
+    total = 0.0
+    for i in range(s.size):
+        field = r[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            field += 0.5 * data[k] * s[indices[k]]
+        total -= s[i] * field
+    return total
+
+
+@contextmanager
+def hamon(target: bouncy.MRF, sampler: bouncy.Tempered, scans: int, warmup: int) -> Iterator[Callable[[int], Result]]:
+    """Start a process of hamon on a ladder, for the time of a `with` statement, and return a function of the seed."""
+    couplings = scipy.sparse.triu(scipy.sparse.csr_array(target.M)).tocoo()
+    request = {
+        "pairs": np.stack([couplings.row, couplings.col], axis=1).tolist(),
+        "couplings": (-couplings.data).tolist(),
+        "fields": (-target.r).tolist(),
+        "colours": _two_colours(target).tolist(),
+        "ladder": list(sampler.ladder),
+        "steps": sampler.sweeps_per_swap,
+        "warmup": warmup,
+        "scans": scans,
+    }
+    command = [str(HAMON), str(_HERE / "hamon_peer.py")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        send, receive = process.stdin, process.stdout
+        print(json.dumps(request), file=send, flush=True)
+
+        def run(seed: int) -> Result:
+            print(json.dumps({"seed": seed}), file=send, flush=True)
+            line = receive.readline()
+            if not line:
+                raise RuntimeError(f"benchmarks/hamon_peer.py ended with {process.wait()}; its error is printed above")
+            answer = json.loads(line)
+            value, b = np.array(answer["log_prob"]), np.array(sampler.ladder)
+            log_z = target.d * np.log(2.0) + bridged(value, b)
+            return Result(log_z, np.array(answer["mean"]), answer["seconds"], answer["trips"] / _expected(value, b))
+
+        yield run
+
+
+def _two_colours(target: bouncy.MRF) -> NDArray[np.int64]:
+    """Return colours of the sites of a connected graph without odd cycles: no two of one colour are coupled."""
+    M = scipy.sparse.csr_array(target.M)
+    order, before = scipy.sparse.csgraph.breadth_first_order(M, 0, directed=False)
+    colour = np.zeros(target.d, np.int64)
+    for i in order[1:]:
+        colour[i] = 1 - colour[before[i]]
+    rows, columns = M.nonzero()
+    assert (colour[rows] != colour[columns]).all()
+    return colour
+
+
+def bridged(value: Array, b: Array) -> float:
+    """Return log Z_1 - log Z_0 by bridge sampling between neighbours (BAR), from log p of each rung, (scans, rungs)."""
+    step = np.diff(b)
+    offset = 0.5 * step * (value[:, 1:] + value[:, :-1]).mean(axis=0)
+    for _ in range(50):
+        forward = expit(step * value[:, :-1] - offset).mean(axis=0)
+        reverse = expit(offset - step * value[:, 1:]).mean(axis=0)
+        offset = offset + np.log(forward / reverse)
+    return float(offset.sum())
+
+
+def _expected(value: Array, b: Array) -> float:
+    """Return the round trips of a ladder whose states forget themselves between swaps."""
+    accepted = np.exp(np.minimum(np.diff(b) * (value[:, :-1] - value[:, 1:]), 0.0)).mean(axis=0)
+    return float(len(value) / (2.0 + 2.0 * (1.0 / accepted - 1.0).sum()))

@@ -1,0 +1,221 @@
+"""What a ladder of temperatures costs, how often it is travelled, and how exact it is beside other ways to run one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from ladders import (
+    HAMON,
+    Array,
+    Result,
+    Slab,
+    by_address,
+    custom,
+    hamon,
+    ladder_job,
+    lanes_job,
+    sampled,
+    slab,
+)
+from problems import dense
+from report import Figure, Task
+from timing import Median, interleaved, median
+
+import bouncy
+from bouncy.targets.contract import Target
+
+TITLE = 'Ladders of temperatures: cost, round trips, and accuracy of "tempered"'
+NOTE = (
+    "`scan` is CPU time of a scan / that of as many lanes without swaps, which record what is said. `round trips` are "
+    "those made / those of states that forget themselves between swaps. `log Z` and `mean` are squared error x CPU "
+    'time of the rival / that of "tempered", pilot and warm-up included, on one glass, over seeds. `price` is squared '
+    'error x CPU time of E[s_i], "tempered" / eight chains that share a clock, where nobody needs a ladder. Quartiles '
+    "are over rounds for `scan`, over seeds for `round trips`, and over resamplings of the seeds for the others."
+)
+HEADER = "model | figure | against"
+
+_SHARE, _TRIPS, _GAIN = 1.1, 0.5, 10.0
+_COUPLINGS = (1.2, 2.0)
+_CHAINS = 8
+
+
+def tasks(quick: bool) -> list[Task]:
+    if not HAMON.exists():
+        print("tempering goes without hamon: `make .venv-hamon/.ready` installs it", file=sys.stderr)
+    return [
+        Task("scans, slab", partial(_scans, _label(1.2), lambda: slab(4, 16, 1.2, 0).target, quick)),
+        Task("scans, dense", partial(_scans, "dense, d = 100", lambda: dense(100), quick)),
+        *(Task(_label(coupling), partial(_accuracy, coupling, quick)) for coupling in _COUPLINGS),
+        Task("price, dense", partial(_price, "dense, d = 100, sigma_M = 0.05", _easy, quick)),
+        Task("price, torus", partial(_price, "torus 32x32, 0.3", lambda: bouncy.MRF.ising((32, 32), 0.3), quick)),
+    ]
+
+
+def _label(coupling: float) -> str:
+    return f"slab 4x4x16, {coupling}"
+
+
+def _easy() -> bouncy.MRF:
+    return bouncy.MRF.random(100, sigma_M=0.05, sigma_r=0.1, seed=1)
+
+
+# The cost of a scan
+
+_BESIDE = {
+    "at its temperatures, one chain and log p of all lanes recorded": (True, "ladder"),
+    "at its temperatures, nothing recorded": (True, "nothing"),
+    "at b = 1, one chain and log p of all lanes recorded": (False, "ladder"),
+    "at b = 1, means of all lanes recorded": (False, "means"),
+    "at b = 1, nothing recorded": (False, "nothing"),
+}
+
+
+def _scans(label: str, build: Callable[[], bouncy.MRF], quick: bool) -> list[Figure]:
+    rounds, scans = (5, 500) if quick else (15, 2000)
+    target = build()
+    sampler = bouncy.Tempered().prepared(target, np.random.SeedSequence(0))
+    ladder, spins = ladder_job(target, sampler, scans)
+    jobs = {"ladder": ladder}
+    for name, (tempered, recorded) in _BESIDE.items():
+        jobs[name] = lanes_job(target, sampler, scans, spins, tempered=tempered, recorded=recorded)
+    seconds = interleaved(jobs, rounds)
+    details = {"model": label, "rungs": sampler.rungs, "sweeps_per_swap": sampler.sweeps_per_swap}
+    return [
+        Figure(
+            f"{label} | scan | lanes {name}",
+            median(seconds["ladder"] / seconds[name]),
+            _SHARE if recorded == "ladder" and tempered else None,
+            details=details | {"tempered": tempered, "recorded": recorded},
+        )
+        for name, (tempered, recorded) in _BESIDE.items()
+    ]
+
+
+# Accuracy on glasses
+
+
+def _accuracy(coupling: float, quick: bool) -> list[Figure]:
+    seeds, scans = (8, 4000) if quick else (16, 16_000)
+    model = slab(4, 16, coupling, 0)
+    sampler = bouncy.Tempered().prepared(model.target, np.random.SeedSequence(0))
+    warmup = sampler.default_warmup(model.target, scans)
+    with ExitStack() as stack:
+        runners: dict[str, Callable[[int], Result]] = {
+            "tempered": partial(_run, model.target, "tempered", scans),
+            "the same ladder, called by address": partial(_repeat, model.target, by_address(model.target), scans),
+            "the same ladder, bouncy.Custom": partial(_repeat, model.target, custom(model.target), scans),
+        }
+        if HAMON.exists():
+            runners["hamon"] = stack.enter_context(hamon(model.target, sampler, scans, warmup))
+        found = _in_turn(runners, seeds)
+    label, own = _label(coupling), found.pop("tempered")
+    trips = [Figure(f"{label} | round trips | ", _trips(own), _TRIPS, "at least")]
+    if "hamon" in found:
+        trips.append(Figure(f"{label} | (round trips of hamon) | ", _trips(found["hamon"])))
+    details = {"rungs": sampler.rungs, "scans": scans, "seeds": seeds}
+    return trips + [
+        _gain(f"{label} | {estimate} | {name}", _costs(rival, model, estimate), _costs(own, model, estimate), details)
+        for name, rival in found.items()
+        for estimate in ("log Z", "mean")
+    ]
+
+
+def _trips(results: Sequence[Result]) -> Median:
+    return median([one.trips for one in results])
+
+
+def _gain(what: str, rival: Costs, own: Costs, details: dict[str, Any]) -> Figure:
+    return Figure(what, _ratio(rival, own), _GAIN, "at least", details=details | _facts(own, rival))
+
+
+def _repeat(target: Target, rival: Target, scans: int, seed: int) -> Result:
+    """Run the ladder that the pilot of a seed finds on another form of the target, without the cost of the pilot."""
+    return _run(rival, sampled(target, "tempered", draws=1, seed=seed)[0].sampler, scans, seed)
+
+
+def _run(target: Target, sampler: str | bouncy.Tempered, scans: int, seed: int) -> Result:
+    run, seconds = sampled(target, sampler, draws=scans, seed=seed)
+    ladder = run.ladder
+    return Result(run.log_z, run.mean, seconds, float(ladder.round_trips.sum() / ladder.expected_round_trips))
+
+
+def _in_turn(runners: dict[str, Callable[[int], Any]], seeds: int) -> dict[str, list[Any]]:
+    """Run the samplers in turn with each seed, after one round that compiles; every round starts with another one."""
+    names = list(runners)
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    for seed in range(seeds + 1):
+        for name in names[seed % len(names) :] + names[: seed % len(names)]:
+            found[name].append(runners[name](seed))
+    return {name: results[1:] for name, results in found.items()}
+
+
+class Costs(NamedTuple):
+    """Squared errors and CPU seconds with each seed, (seeds,)."""
+
+    squares: Array
+    seconds: Array
+
+
+def _costs(results: Sequence[Result], model: Slab, estimate: str) -> Costs:
+    """Return squared errors of log Z, or of means as an average over sites, and CPU seconds."""
+    if estimate == "log Z":
+        squares = [(one.log_z - model.log_z) ** 2 for one in results]
+    else:
+        squares = [float(np.mean((one.mean - model.mean) ** 2)) for one in results]
+    return Costs(np.array(squares), np.array([one.seconds for one in results]))
+
+
+def _ratio(above: Costs, below: Costs) -> Median:
+    """Return mean squared error x mean CPU time, one over the other, with quartiles over resamplings of the seeds."""
+
+    def product(costs: Costs, k: Any) -> float:
+        return float(costs.squares[k].mean() * costs.seconds[k].mean())
+
+    n, rng = above.squares.size, np.random.default_rng(0)
+    rows = [np.arange(n), *rng.integers(0, n, (2000, n))]
+    value, *others = (product(above, k) / product(below, k) for k in rows)
+    low, high = np.quantile(others, [0.25, 0.75])
+    return Median(value, float(low), float(high))
+
+
+def _facts(own: Costs, other: Costs) -> dict[str, float]:
+    """Return root mean squared errors and CPU seconds of a run."""
+    return {
+        "error": float(np.sqrt(own.squares.mean())),
+        "error_of_the_other": float(np.sqrt(other.squares.mean())),
+        "seconds": float(own.seconds.mean()),
+        "seconds_of_the_other": float(other.seconds.mean()),
+    }
+
+
+# The price where modes are close
+
+
+def _price(label: str, build: Callable[[], bouncy.MRF], quick: bool) -> list[Figure]:
+    seeds, draws = (8, 1000) if quick else (24, 4000)
+    target = build()
+    exact = np.zeros(target.d)
+    if np.any(target.r):
+        exact = sampled(target, "bps-gaussian", draws=100_000, chains=64, seed=1 << 20)[0].mean
+    runs = {name: partial(_one, target, name, draws, exact) for name in ("tempered", "bps-gaussian", "metropolis")}
+    found = {name: Costs(*np.array(values).T) for name, values in _in_turn(runs, seeds).items()}
+    own = found.pop("tempered")
+    return [
+        Figure(
+            f"{label} | price | {name}, {_CHAINS} chains",
+            _ratio(own, other),
+            details={"model": label, "against": name, "draws": draws, "seeds": seeds} | _facts(own, other),
+        )
+        for name, other in found.items()
+    ]
+
+
+def _one(target: bouncy.MRF, sampler: str, draws: int, exact: Array, seed: int) -> tuple[float, float]:
+    """Return the squared error of E[s_i], an average over sites, and CPU seconds."""
+    run, seconds = sampled(target, sampler, draws=draws, chains=1 if sampler == "tempered" else _CHAINS, seed=seed)
+    return float(np.mean((run.mean - exact) ** 2)), seconds
