@@ -197,13 +197,12 @@ def sample(
     _check_kept(setup, goal)
     resources = _resources(threads, executor, progress)
     every = check_positive("checkpoint_every", checkpoint_every)
-    place = None if checkpoint is None else Path(checkpoint)
-    check_feasible(setup, chains, goal, resources, place)
     with announced_compiling(progress):
         with Interrupts(at_once=True):
             used, choice = setup.sampler.prepared(target, _pilot_seed(root), setup.pairs)
             setup = replace(setup, sampler=used, choice=choice)
             setup = replace(setup, lanes=_lanes(setup, chains, lanes))
+            check_feasible(setup, chains, goal, resources, None if checkpoint is None else Path(checkpoint))
             if warmup is None:
                 warmup = used.default_warmup(target, 0 if until_se is not None else (goal.draws or 0) * thin)
             warmup_sweeps = warmup * used.stride

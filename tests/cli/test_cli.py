@@ -68,7 +68,7 @@ def test_help_lists_the_commands_found_in_files(invoke):
     assert result.exit_code == 0
     listed = [line.split()[0] for line in result.output.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()]
     assert listed == [
-        "completion", "convert", "exact", "plot", "reproduce", "resume", "sample", "summary", "warmup",
+        "completion", "convert", "exact", "logz", "plot", "reproduce", "resume", "sample", "summary", "warmup",
     ]  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def test_help_does_not_import_numba():
     [
         (["nothing"], "No such command 'nothing'.\n"),
         (["covert"], "No such command 'covert'. Did you mean 'convert'?"),
-        (["warmup", "--sampler", "x"], "--sampler is 'x'; expected one of: bps-exponential, bps-gaussian"),
+        (["warmup", "--sampler", "x"], "--sampler is 'x'; expected one of: auto, bps-exponential, bps-gaussian"),
         (["warmup", "--sampler", "gibs"], "Did you mean 'gibbs'?"),
         (["warmup", "--target", "x"], "--target is 'x'; expected one of: custom-flip-cost, "),
         (["warmup", "--pairs", "x"], "--pairs is 'x'; expected one of: all, edges, none"),

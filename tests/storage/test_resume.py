@@ -63,7 +63,7 @@ def density():
     return bouncy.Density(2, _hill, _hill_gradient, data=np.array([0.05, 20.0]), **options)
 
 
-CASES = {name: (lambda: MODEL, name, {}) for name in sorted(bouncy.samplers.names())}
+CASES = {name: (lambda: MODEL, name, {}) for name in sorted(bouncy.samplers.names()) if name != "auto"}
 CASES |= {
     "thinned": (lambda: MODEL, "bps-gaussian", {"thin": 3}),
     "thinned hmc": (lambda: MODEL, "hmc", {"thin": 2}),

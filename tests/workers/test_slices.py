@@ -19,7 +19,7 @@ from helpers.replicates_piecewise import _read as read_flight
 from workers.cases import CASES, SPINS, advanced, compare, kept, new_worker, recording, same_bytes, total
 
 every_case = pytest.mark.parametrize("case", CASES)
-every_sampler = pytest.mark.parametrize("sampler", [name for name in sorted(names()) if name != "tempered"])
+every_sampler = pytest.mark.parametrize("sampler", sorted({*names()} - {"auto", "tempered"}))
 close = functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-9)
 
 SWEEPS = 53
