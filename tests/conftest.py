@@ -93,7 +93,10 @@ _BY_SAMPLER = ("law/", "targets/test_conformance")
 _APART = ("law/test_precision", "piecewise/test_coverage", "storage/test_damage.py::test_all_odd_numbers")
 # Folders whose tests need the same loops.
 _TOGETHER = ("run", "piecewise", "workers")
-# Tests of densities, which have a loop of their own.
+# A file that needs the loops of another folder.
+_GUESTS = {"run/test_paths.py": "workers"}
+# Tests of ladders, and of densities, which have loops of their own.
+_LADDER = re.compile(r"test_tempered|test_ladder|test_auto|test_logz|\[tempered|ladder-walls")
 _DENSITY = re.compile(r"density|densities|rays")
 _SAMPLER = re.compile(r"hmc(?:-exponential)?|(?:gibbs|metropolis)(?:-random(?!-dense))?|exponential|gaussian")
 
@@ -107,8 +110,12 @@ def _group(test: str) -> str:
         return test
     if sampler and file.startswith(_BY_SAMPLER):
         return sampler.group()
+    if _LADDER.search(test):
+        return "ladder"
     if _DENSITY.search(test):
         return "density"
+    if file in _GUESTS:
+        return _GUESTS[file]
     folder = file.partition("/")[0]
     return folder if folder in _TOGETHER else file
 

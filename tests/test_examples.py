@@ -18,7 +18,11 @@ ROOT = Path(__file__).parents[1]
 MODULES = sorted({module.name for module in pkgutil.walk_packages(bouncy.__path__, "bouncy.")} - {"bouncy.pymc"})
 
 
-@pytest.mark.parametrize("name", MODULES)
+# Modules whose examples compile what nothing else needs.
+COMPILING = ("bouncy.targets.custom", "bouncy.workers.within", "bouncy.experiments.published", "bouncy.samplers.auto")
+
+
+@pytest.mark.parametrize("name", [pytest.param(m, marks=[pytest.mark.slow] * (m in COMPILING)) for m in MODULES])
 def test_docstrings(name):
     """Catches an example that no longer runs, and a module that cannot be imported by itself."""
     assert doctest.testmod(importlib.import_module(name)).failed == 0

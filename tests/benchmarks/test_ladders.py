@@ -52,6 +52,7 @@ def test_bridged(ladders):
     assert z_test(found, [exact], detect=0.05).passed
 
 
+@pytest.mark.slow
 def test_other_forms(ladders):
     """Catches a rival that samples another distribution, or another ladder than the one it is given."""
     target = _square()
@@ -66,6 +67,7 @@ def test_other_forms(ladders):
         assert run.mean == pytest.approx(own.mean, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_lanes_without_swaps(ladders):
     """Catches lanes at temperatures other than those of the ladder, and means of another lane than the coldest."""
     target = _square()

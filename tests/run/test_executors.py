@@ -171,7 +171,7 @@ CASES = {
     "hmc": (SPINS, "hmc", {"draws": 50, "warmup": 20}),
     "precision": (SPINS, "bps-gaussian", {"until_se": 0.02}),
     "function": (SPINS, "bps-gaussian", {"until_se": 0.05, "se_of": lambda s: s[:, 0] * s[:, 1], "keep": "means"}),
-    "tempered": (SPINS, "tempered", {"draws": 50, "warmup": 20}),
+    "tempered": (SPINS, "tempered", {"draws": 50, "warmup": 20, "pairs": "none"}),
     "continuous": (POSITIVE, "bps", {"draws": 200}),
     "within": (scheme(), "bps", {"draws": 50, "warmup": 20}),
 }

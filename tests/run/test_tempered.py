@@ -28,7 +28,10 @@ ALPHA = 1e-6
 
 
 def tempered(target, sampler="tempered", **options):
-    return bouncy.sample(target, sampler, **{"chains": 4, "draws": 1000, "seed": base_seed(), **options})
+    """Sample without pairs unless they are asked for: a loop for all tests of one kind of target."""
+    return bouncy.sample(
+        target, sampler, **{"chains": 4, "draws": 1000, "seed": base_seed(), "pairs": "none", **options}
+    )
 
 
 def check_means(run, expected, largest):
@@ -159,7 +162,7 @@ def test_curves_are_those_of_enumeration(reference):
 
 
 def check_glass(glass, draws, rms, se=0.1):
-    run = tempered(glass.target, draws=draws, keep="means", pairs="none")
+    run = tempered(glass.target, draws=draws, keep="means")
     assert run.log_z_se < se
     assert abs(run.log_z - glass.log_z) < 4 * run.log_z_se
     assert np.sqrt(np.mean((run.mean - glass.mean) ** 2)) < rms
@@ -190,7 +193,7 @@ def test_a_planar_glass():
                             np.stack([site[:-1].ravel(), site[1:].ravel()], 1)])  # fmt: skip
     J = 0.8 * rng.choice([-1.0, 1.0], len(pairs))
     A = scipy.sparse.coo_array((J, pairs.T), (1024, 1024))
-    run = tempered(bouncy.MRF(-(A + A.T).tocsr()), draws=10_000, keep="means", pairs="none")
+    run = tempered(bouncy.MRF(-(A + A.T).tocsr()), draws=10_000, keep="means")
     assert run.log_z_se < 0.2
     assert abs(run.log_z - planar_log_z(32, J)) < 4 * run.log_z_se
 
@@ -203,7 +206,7 @@ def test_a_graph_of_treewidth_ten():
     J, h = rng.normal(size=len(pairs)) * 1.0, rng.normal(size=d) * 0.1
     log_z, mean = solved(front, pairs, J, h)
     A = scipy.sparse.coo_array((J, pairs.T), (d, d))
-    run = tempered(bouncy.MRF(-(A + A.T).tocsr(), -h), draws=10_000, keep="means", pairs="none")
+    run = tempered(bouncy.MRF(-(A + A.T).tocsr(), -h), draws=10_000, keep="means")
     assert run.log_z_se < 0.3
     assert abs(run.log_z - log_z) < 4 * run.log_z_se
     assert np.sqrt(np.mean((run.mean - mean) ** 2)) < 0.05
@@ -217,7 +220,7 @@ def test_both_phases_of_a_magnet():
     m = 2 * up - d
     log_p = gammaln(d + 1) - gammaln(up + 1) - gammaln(d - up + 1) + coupling / (2 * d) * (m**2 - d) + field * m
     p = np.exp(log_p - logsumexp(log_p))
-    run = tempered(bouncy.MRF(M, -field * np.ones(d)), draws=8000, pairs="none")
+    run = tempered(bouncy.MRF(M, -field * np.ones(d)), draws=8000)
     positive = run.expect(lambda s: (s.sum(axis=1) > 0).astype(float))
     truth = p[m > 0].sum()
     assert 0.55 < truth < 0.8

@@ -7,7 +7,7 @@ import bouncy
 from conftest import base_seed
 from helpers.slabs import slab
 
-QUICK = {"draws": 100, "seed": 3}
+QUICK = {"draws": 100, "seed": 3, "pairs": "none"}
 
 
 def auto(target, **options):
