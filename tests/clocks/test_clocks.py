@@ -146,6 +146,7 @@ def test_events_are_those_of_the_paper(clock, d):
     assert_same_events(clock, d, 0.0, events=10_000, label=0, compiled=d > 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", DIMENSIONS)
 @every_billiard
 def test_events_are_those_of_the_paper_with_refreshment(clock, d):
@@ -230,8 +231,8 @@ def test_interpreted_and_compiled_clocks_are_the_same(clock):
     np.testing.assert_allclose(interpreted.times, compiled.times, rtol=1e-9)
 
 
-@pytest.mark.parametrize("capacity", [1, 7, 1024])
-@pytest.mark.parametrize("d", [1, 3, 64, 500])
+@pytest.mark.parametrize("capacity", [1, 7, pytest.param(1024, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("d", [1, 64, *(pytest.param(d, marks=pytest.mark.slow) for d in (3, 500))])
 @every_clock
 def test_stops_leave_no_trace(clock, d, capacity):
     """Catches a run that depends on where it was cut into calls or on the size of the buffer: the bytes must agree."""
@@ -291,7 +292,7 @@ def test_a_restored_state_continues_with_the_same_bytes(clock, d):
     assert first.sites.size > 0
 
 
-@pytest.mark.parametrize("d", [1, 3, 64, 500])
+@pytest.mark.parametrize("d", [1, 64, *(pytest.param(d, marks=pytest.mark.slow) for d in (3, 500))])
 @every_particle
 def test_a_site_is_at_its_wall_when_it_hits_it(clock, d):
     """Catches hits and positions that disagree, times that go back, and sites behind their wall."""

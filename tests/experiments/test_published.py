@@ -63,7 +63,7 @@ def replay(name, kinds, times, sites, s):
     return total, mean, pair_mean, s
 
 
-@pytest.mark.parametrize("d", [1, 2, 7, 40])
+@pytest.mark.parametrize("d", [7, *(pytest.param(d, marks=pytest.mark.slow) for d in (1, 2, 40))])
 @samplers
 def test_events_and_averages_are_those_of_the_literal_twin(name, d):
     """Catches a sampler that is not the published one, segments not weighted by time, and a state that is not recorded.

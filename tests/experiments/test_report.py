@@ -166,6 +166,7 @@ def test_one_figure_is_enough(tmp_path, results):
     read((tmp_path / "report.html").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_report_is_the_same_every_time(directory, results, tmp_path):
     """Catches dates, random resamples or the order of a set in the report."""
     write_report(tmp_path, results, make_views(), MACHINE)

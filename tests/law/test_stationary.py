@@ -370,6 +370,7 @@ def test_refreshment_forgets_the_velocity(name: str, d: int) -> None:
     z_test((run.start_w * run.w) ** 2, square**2, detect=0.1 * square**2, name="their squares").check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clock", BILLIARD_CLOCKS, ids=lambda clock: clock.name)
 def test_refreshments_come_at_their_rate(clock: Clock) -> None:
     """Exponential variates made from a coarse uniform number have a mean that is 0.4 % too small."""

@@ -196,7 +196,10 @@ def test_variance_of_the_sample_mean() -> None:
     assert z_test(means, 0.0, detect=0.05).passed
 
 
-@pytest.mark.parametrize(("d", "refreshment", "per_sweep"), [(3, None, 0.50), (100, None, 3.13), (3, 2.0, 2.0)])
+@pytest.mark.parametrize(
+    ("d", "refreshment", "per_sweep"),
+    [(3, None, 0.50), pytest.param(100, None, 3.13, marks=pytest.mark.slow), (3, 2.0, 2.0)],
+)
 def test_refreshments_are_counted_per_sweep(d: int, refreshment: float | None, per_sweep: float) -> None:
     """Would catch refreshments per unit time, as of no other sampler, and another default than 0.1 of these.
 

@@ -27,7 +27,8 @@ from bouncy.workers import paths, spins
 from bouncy.workers.spins import SpinWorker
 
 # Random scans differ from systematic ones by their clocks alone, which have tests of their own.
-SAMPLERS = sorted(name for name in names() if not name.endswith("-random") and name != "auto")
+# Ladders have tests of their own, and move where these are stuck.
+SAMPLERS = sorted(name for name in names() if not name.endswith("-random") and name not in ("auto", "tempered"))
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +131,7 @@ def test_constant_sites_are_called_constant(capsys):
     assert "nan" not in printed
 
 
-@pytest.mark.parametrize("sampler", [name for name in SAMPLERS if name != "tempered"])  # which does move
+@pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("scale", [60.0, 1e300])
 def test_run_without_a_possible_flip_ends_and_warns(sampler, scale):
     """Catches a loop that waits for a flip: all are refused, and the run must stop at its time."""
@@ -162,7 +163,7 @@ def test_rate_scores_are_standard_normal_scores(target):
         for d in (1, 2, 6, 150):
             report = bouncy.sample(bouncy.MRF.random(d, seed=d), sampler, draws=400, seed=d, pairs="all").diagnostics
             assert abs(report["hit_rate_z"]) < 5
-            if sampler.startswith(("bps", "tempered")):
+            if sampler.startswith("bps"):
                 assert abs(report["bounce_rate_z"]) < 5
             else:
                 assert np.isnan(report["bounce_rate_z"])

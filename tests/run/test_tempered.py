@@ -57,7 +57,7 @@ def check_hard(k, sigma_r):
     assert abs(run.log_z - bouncy.exact(target).log_z) < 6 * run.log_z_se
 
 
-@pytest.mark.parametrize(("k", "sigma_r"), [(3, 0.1), (4, 0.0)])
+@pytest.mark.parametrize(("k", "sigma_r"), [(3, 0.1)])
 def test_hard_models(k, sigma_r):
     """Catches modes with wrong weights: single chains are wrong by 0.1 and more on most of these models."""
     check_hard(k, sigma_r)
@@ -135,7 +135,7 @@ def test_a_run_stops_at_an_error_of_log_z():
     assert run.interval("log_z")[0] < bouncy.exact(target).log_z < run.interval("log_z")[1]
 
 
-@pytest.mark.parametrize("reference", ["uniform", "fitted", (0.3, -0.2, 0.0, 0.1, 0.5, -0.5)])
+@pytest.mark.parametrize("reference", ["uniform", (0.3, -0.2, 0.0, 0.1, 0.5, -0.5)])
 def test_curves_are_those_of_enumeration(reference):
     """Catches weights of the wrong rung, and errors that are too small: log Z, mean and variance of log p at any b."""
     target = bouncy.MRF.random(6, sigma_M=0.8, sigma_r=0.8, seed=5)
@@ -257,7 +257,9 @@ def model(kind):
 
 
 QUICK = {"chains": 3, "draws": 200, "warmup": 40, "seed": 5}
-every_model = pytest.mark.parametrize("kind", ["dense", "sparse", "custom-log-prob"])
+every_model = pytest.mark.parametrize(
+    "kind", ["dense", pytest.param("sparse", marks=pytest.mark.slow), "custom-log-prob"]
+)
 
 
 def same(one, other):

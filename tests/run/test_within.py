@@ -49,6 +49,7 @@ def test_joint_law_is_kept(sampler, sweeps):
     assert (np.abs(run.mean) < 7 * run.mean_se).all()
 
 
+@pytest.mark.slow
 def test_spins_can_be_the_block():
     """Catches a scheme that works for particles alone: s and a field h with p(s, h) = N(h; 0, 1) exp(h s) / norm."""
 

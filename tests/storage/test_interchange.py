@@ -105,6 +105,7 @@ def test_a_file_cut_short_is_refused(netcdf):
         refused(netcdf)
 
 
+@pytest.mark.slow
 def test_files_of_a_directory_cut_short_or_missing_are_refused(zarr):
     """Catches an array that is filled up, and a coordinate, a trace or metadata that are not covered by a digest."""
     files = [place for place in sorted(zarr.rglob("*")) if place.is_file()]

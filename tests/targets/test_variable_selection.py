@@ -155,6 +155,7 @@ class Walk:
 # The likelihood
 
 
+@pytest.mark.slow
 @every_prior
 def test_all_models_have_the_probability_of_the_direct_computation(options):
     """Would catch a wrong exponent, determinant, shrinkage or constant in any of the 4096 models, reached by flips."""
