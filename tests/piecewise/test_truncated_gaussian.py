@@ -189,7 +189,7 @@ def test_chain_on_the_positive_orthant() -> None:
     d, rho = 40, 0.7
     target = TruncatedGaussian(0.0, precision=chain_precision(d, rho), lower=0.0)
     assert "sparse" in repr(target)
-    run = bouncy.sample(target, "bps", chains=40, draws=400, seed=base_seed() + 2, progress=False)
+    run = bouncy.sample(target, "bps", chains=40, draws=400, pairs="all", seed=base_seed() + 2, progress=False)
     mean, variance = chain_moments(d, rho)
     freedom = int(run.diagnostics["batches"]) - 1
     assert z_test(run.mean, mean, run.mean_se, degrees_of_freedom=freedom, detect=0.25).passed

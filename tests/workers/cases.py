@@ -46,10 +46,10 @@ CASES = {
     **{f"bps-gaussian-{pairs}": (SPINS, "bps-gaussian", pairs) for pairs in ("none", "edges")},
     "path-bps": (BOX, "bps", "all"),
     "path-hmc": (BOX, "hmc", "all"),
-    "path-slab": (SLAB, "bps", "none"),
+    "path-slab": (SLAB, "bps", "all"),
     "path-density": (WELL, "bps", "all"),
     "block-bps": (SCALED, "bps", "all"),
-    "block-hmc": (SCALED, "hmc", "none"),
+    "block-hmc": (SCALED, "hmc", "all"),
     "block-spins": (FIELD, "gibbs", "all"),
     "ladder-walls": (FORBIDDEN, "tempered", "none"),
     "flock-dense": (DENSE, "bps-gaussian", "all"),
@@ -65,7 +65,7 @@ def new_worker(case: str, *, slots: int = 4, per_draw: int = 1, seed: int = 4) -
     chains = CHAINS.get(case, 1)
     plan = Plan(per_draw, slots, pairs, chains)
     seeds = [np.random.SeedSequence([seed, k] if k else seed) for k in range(chains)]
-    found, _ = as_sampler(target, sampler).prepared(target, np.random.SeedSequence(1))
+    found, _ = as_sampler(target, sampler).prepared(target, np.random.SeedSequence(1), pairs)
     (worker,) = target.workers(found, plan, seeds, [None] * chains)
     return worker
 

@@ -245,7 +245,7 @@ def test_a_target_that_hides_log_p_behind_walls_is_refused():
     """Catches 0 times infinity at the reference: costs alone do not tell what is behind a wall."""
     hidden = bouncy.Custom(4, flip_cost=lambda s, i: np.inf if i == 0 else 0.1 * s[i])
     with pytest.raises(bouncy.TargetError, match="give log_prob too"):
-        bouncy.sample(hidden, "tempered", chains=1, draws=50, seed=0, initial=[1, 1, 1, 1])
+        bouncy.sample(hidden, "tempered", chains=1, draws=50, seed=0, pairs="none", initial=[1, 1, 1, 1])
 
 
 @pytest.mark.parametrize("compile", [True, False])
@@ -259,7 +259,7 @@ def test_a_function_that_fails_stops_its_ladder(compile):
 
     target = bouncy.Custom(3, log_prob=broken, compile=compile)
     with pytest.raises(bouncy.TargetError, match="returned nan") as caught:
-        bouncy.sample(target, "tempered", chains=1, draws=500, seed=0)
+        bouncy.sample(target, "tempered", chains=1, draws=500, seed=0, pairs="none")
     assert caught.value.state.shape == (3,)
 
 
