@@ -185,7 +185,7 @@ class TemperedRun(SpinRun):
     @cached_property
     def ladder(self) -> Ladder:
         sums, scans = self._ladder_sums(self._data.sums()).sum(axis=0), self._data.recorded * self.chains
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             mean = sums[VALUE] / sums[FINITE]
             columns = {
                 "b": self._b,

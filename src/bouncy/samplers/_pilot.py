@@ -131,7 +131,7 @@ def _next(
 def _sweeps(now: Tempered, sums: Array) -> int:
     """Return the sweeps after which V has forgotten enough, by the correlation over the scans that were made."""
     n = sums[FINITE]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         mean = sums[VALUE] / n
         rho = (sums[PRODUCT] / n - mean**2) / (sums[SQUARE] / n - mean**2)
     known = rho[1:][np.isfinite(rho[1:])]
