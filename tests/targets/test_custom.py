@@ -97,7 +97,7 @@ every_sampler = pytest.mark.parametrize(
     "sampler",
     [
         name if name == "bps-gaussian" else pytest.param(name, marks=pytest.mark.slow)
-        for name in sorted({*names()} - {"auto"})
+        for name in sorted({*names()} - {"auto", "tempered"})
     ],
 )
 

@@ -68,7 +68,7 @@ def _kinds() -> tuple[dict[str, Callable[[], Any]], dict[str, list[str]]]:
     from bouncy.samplers.contract import PathSampler, SpinSampler
     from bouncy.targets import examples
 
-    spins = sorted(names(SpinSampler))  # type: ignore[type-abstract]
+    spins = sorted({*names(SpinSampler)} - {"auto"})  # type: ignore[type-abstract]  # which uses loops of the others
     kinds: dict[str, list[str]] = dict.fromkeys(examples(), spins)
     for name, build in specialised().items():
         known = registry(PathSampler)  # type: ignore[type-abstract]
