@@ -44,8 +44,8 @@ def _covered(name: str, sampler: str, replications: int) -> dict[str, np.ndarray
         for name in TARGETS
         for sampler in SAMPLERS
         if sampler == "bps-gaussian"
-        or (name == "weak" and not sampler.startswith("hmc"))
-        or (name == "lattice" and sampler == "hmc")
+        or (name == "weak" and sampler in ("gibbs", "metropolis"))
+        or (name == "strong" and sampler == "hmc")
     ],
 )
 def test_intervals_cover_closely(name, sampler):

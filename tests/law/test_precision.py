@@ -44,15 +44,12 @@ def _case(name):
         if what == "pairs":
             return target, None, "pair_mean", 0.02, exact.pair_mean[np.triu_indices(10, 1)]
         return target, None, "mean", 0.02, exact.mean
-    if name == "lattice":
-        target = bouncy.MRF.ising((4, 4), coupling=0.42)
-        return target, None, size_of_magnetisation, 0.01, _expectation(target, size_of_magnetisation)
     if name == "critical":
         return bouncy.MRF.ising((8, 8), coupling=0.42), None, "mean", 0.08, np.zeros(64)
     return bouncy.Gaussian(np.zeros(5), cov=_covariance()), name, "mean", 0.03, np.zeros(5)
 
 
-CASES = ["hard", "hard-pairs", "lattice", "critical", "bps"]
+CASES = ["hard", "hard-pairs", "critical", "bps"]
 # A chain alone is tried where there is most to learn; the others take minutes.
 ALONE = ("hard",)
 

@@ -44,7 +44,7 @@ def _covered(name: str, sampler: str, replications: int) -> dict[str, np.ndarray
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "sampler"),
-    [("gaussian", "bps"), ("truncated gaussian", "bps"), ("truncated gaussian", "hmc"),
+    [("truncated gaussian", "bps"), ("truncated gaussian", "hmc"),
      ("mixed-binary-gaussian-truncated", "bps"), ("density-well", "bps")],
 )  # fmt: skip
 def test_intervals_cover(name, sampler):
