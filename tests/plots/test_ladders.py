@@ -15,12 +15,6 @@ FIELDS = (0.3, -0.2, 0.0, 0.1, 0.5)
 PLOTS = [plot_ladder, plot_curve, plot_flow]
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    pyplot.close("all")
-
-
 @pytest.fixture(scope="module")
 def target():
     return bouncy.MRF.random(5, sigma_M=1.5, sigma_r=0.2, seed=1)

@@ -38,8 +38,8 @@ def check_means(run, expected, largest):
     """Check all means by the Student quantile of a false-alarm rate of 1e-6, and their largest error."""
     d = expected.size
     half = student_quantile(1.0 - ALPHA / d, run._sums.degrees_of_freedom) * run.mean_se
-    # A mode that is visited once in a thousand scans is not in every batch.
-    assert (np.abs(run.mean - expected) <= half + 1e-3).all()
+    # Modes of weight 1e-5 and less are not visited in a run, and nothing in its batches tells of them.
+    assert (np.abs(run.mean - expected) <= half + 1e-5).all()
     assert np.abs(run.mean - expected).max() < largest
 
 
@@ -207,10 +207,10 @@ def test_a_graph_of_treewidth_ten():
     J, h = rng.normal(size=len(pairs)) * 1.0, rng.normal(size=d) * 0.1
     log_z, mean = solved(front, pairs, J, h)
     A = scipy.sparse.coo_array((J, pairs.T), (d, d))
-    run = tempered(bouncy.MRF(-(A + A.T).tocsr(), -h), draws=16_000, keep="means")
+    run = tempered(bouncy.MRF(-(A + A.T).tocsr(), -h), draws=30_000, keep="means")
     assert run.log_z_se < 0.3
     assert abs(run.log_z - log_z) < 4 * run.log_z_se
-    assert np.sqrt(np.mean((run.mean - mean) ** 2)) < 0.08
+    assert np.sqrt(np.mean((run.mean - mean) ** 2)) < 0.05
 
 
 def test_both_phases_of_a_magnet():

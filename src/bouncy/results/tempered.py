@@ -154,29 +154,31 @@ class TemperedRun(SpinRun):
     def _offset(self) -> Array:
         return self._data.constants["ladder.offset"][:-1]
 
-    def _ladder_sums(self, sums: Sums) -> Array:
-        """Return the sums over all scans of each chain, (chain, ROWS, rungs)."""
-        return sums.of_chains(_of_ladder).reshape(self.chains, ROWS, -1)
+    @cached_property
+    def _totals(self) -> Array:
+        """Sums over all scans of all chains, (ROWS, rungs)."""
+        return np.asarray(self._data.sums().of_chains(_of_ladder).sum(axis=0).reshape(ROWS, -1))
 
     @cached_property
     def log_z(self) -> float:
-        return float(_log_z(self._ladder_sums(self._data.sums()).sum(axis=0), self._offset)[-1])
+        return float(_log_z(self._totals, self._offset)[-1])
 
     @cached_property
     def log_z_se(self) -> float:
-        return float(_spread(self._without_each()))
+        return self._by_batches(self._sums)[1]
 
-    def _without_each(self) -> Array:
-        """Return log Z without each of the batches of all chains."""
-        sums = self._sums
+    def _by_batches(self, sums: Sums) -> tuple[float, float]:
+        """Return log Z from full batches, and its standard error by leaving out each of them; NaN without any two."""
         if sums.batches * sums.chains < _FEWEST:
-            return np.full(1, np.nan)
+            return np.nan, np.nan
         full = sums._full(sums._rows(_of_ladder), slice(None)).reshape(-1, ROWS, self._b.size)
-        return np.array([_log_z(rest, self._offset)[-1] for rest in full.sum(axis=0) - full])
+        total = full.sum(axis=0)
+        without = np.array([_log_z(rest, self._offset)[-1] for rest in total - full])
+        return float(_log_z(total, self._offset)[-1]), float(_spread(without))
 
     @cached_property
     def log_z_bounds(self) -> tuple[float, float]:
-        sums, scans = self._ladder_sums(self._data.sums()).sum(axis=0), self._data.recorded * self.chains
+        sums, scans = self._totals, self._data.recorded * self.chains
         with np.errstate(divide="ignore", invalid="ignore"):
             forward = np.sum(np.log(sums[UP, :-1] / scans) + self._offset)
             reverse = np.sum(self._offset - np.log(sums[DOWN, :-1] / scans))
@@ -184,7 +186,7 @@ class TemperedRun(SpinRun):
 
     @cached_property
     def ladder(self) -> Ladder:
-        sums, scans = self._ladder_sums(self._data.sums()).sum(axis=0), self._data.recorded * self.chains
+        sums, scans = self._totals, self._data.recorded * self.chains
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             mean = sums[VALUE] / sums[FINITE]
             columns = {
@@ -302,21 +304,13 @@ class TemperedRun(SpinRun):
         sums = self._sums
         if self.chains < 2 or sums.batches < _FEWEST:
             return False
-        value, error = np.array([self._of_one(k) for k in range(self.chains)]).T
+        value, error = np.array([self._by_batches(sums.of([k])) for k in range(self.chains)]).T
         others = self.chains - 1
         difference = value - (value.sum() - value) / others
         spread = np.sqrt(error**2 + (np.sum(error**2) - error**2) / others**2)
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.abs(difference) / spread
         return bool((2.0 * stdtr(sums.batches - 1, -z) < _DISAGREE / self.chains).any())
-
-    def _of_one(self, chain: int) -> tuple[float, float]:
-        """Return log Z and its standard error from one ladder."""
-        sums = self._sums.of([chain])
-        full = sums._full(sums._rows(_of_ladder), slice(None)).reshape(-1, ROWS, self._b.size)
-        total = full.sum(axis=0)
-        parts = np.array([_log_z(rest, self._offset)[-1] for rest in total - full])
-        return float(_log_z(total, self._offset)[-1]), float(_spread(parts))
 
     def _summary(self) -> Summary:
         ladder = self.ladder

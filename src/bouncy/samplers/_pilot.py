@@ -110,7 +110,7 @@ def _evened(b: Array, refused: Array, rungs: int) -> Array:
     return np.asarray(new)
 
 
-def _wanted(asked: Tempered, target: Target, barrier: float) -> int:
+def _wanted(target: Target, barrier: float) -> int:
     """Return the number of rungs: twice the barrier, and as many more as lanes are worked on together."""
     n = int(np.ceil(2.0 * barrier)) + 2
     return min(_MOST_RUNGS, padded(n) if target.lanes(1) is not None else n)
@@ -167,7 +167,7 @@ def _by_rung(worker: LadderWorker) -> NDArray[np.int8]:
 def _settled(asked: Tempered, now: Tempered, target: Target, sums: Array, refused: Array) -> Tempered:
     """Return the sampler with the ladder that the last round asks for."""
     if asked.ladder is None:
-        rungs = asked.rungs or _wanted(asked, target, float(refused.sum()))
+        rungs = asked.rungs or _wanted(target, float(refused.sum()))
         b = _evened(np.array(now.ladder), refused, rungs)
         now = replace(now, rungs=rungs, ladder=tuple(b.tolist()))
     return replace(now, sweeps_per_swap=asked.sweeps_per_swap or _sweeps(now, sums))
