@@ -263,16 +263,28 @@ def test_warmup_without_a_cache_is_an_error(invoke, monkeypatch):
 
 
 @pytest.mark.slow
-def test_warmup_compiles_everything(tmp_path):
-    """Catches a combination of sampler, target and recorder that does not compile or is left out."""
-    done = _bouncy("warmup", NUMBA_CACHE_DIR=str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    (directory,) = tmp_path.iterdir()
+def test_warmup_knows_all_combinations(invoke, monkeypatch):
+    """Catches a combination of sampler, target and recorder that is left out."""
+    used = set()
+    monkeypatch.setattr(warmup, "_use", lambda target, *names: used.add((type(target), target.d, *names)))
+    monkeypatch.setattr(warmup, "_cache_directory", lambda: "here")
     spins = len({*names()} - {"auto"}) * sum(2 + (build().edges() is not None) for build in examples().values())
     builds = [build() for build in specialised().values()]
     paths = 2 * sum(entry.sampler.accepts(target) for entry in registry(PathSampler) for target in builds)
-    assert done.stdout == f"{spins + paths} combinations are ready in {directory}\n"
+    assert invoke("warmup").output == f"{spins + paths} combinations are ready in here\n"
+    assert {pairs for *_, pairs in used} == {"all", "edges", "none"}
+
+
+@pytest.mark.slow
+def test_warmup_compiles_everything(tmp_path):
+    """Catches a combination of sampler and target that does not compile, or gets loops of its own without need.
+
+    Recorders of pairs are data of the same loops, and other tests use them all.
+    """
+    done = _bouncy("warmup", "--pairs", "none", NUMBA_CACHE_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    (directory,) = tmp_path.iterdir()
     # Whatever the number of targets, there are three kinds of views: dense, sparse, and by address.
-    tolls, views, pairs = 3, 3, 3
-    assert len(list(directory.glob("bouncy.workers.kernel.advance.*"))) == tolls * views * pairs
+    tolls, views = 3, 3
+    assert len(list(directory.glob("bouncy.workers.kernel.advance.*"))) == tolls * views
     assert len(list(directory.glob("bouncy.clocks.by_address._fill_at.*"))) == len(every_clock())

@@ -49,6 +49,6 @@ def _covered(name: str, sampler: str, replications: int) -> dict[str, np.ndarray
     ],
 )
 def test_intervals_cover_closely(name, sampler):
-    """Catches error bars that are off by 7 %: coverage between 92 and 97 % over 1000 runs."""
-    for kind, covered in _covered(name, sampler, 1000).items():
-        coverage_test(covered, 0.95, 0.92, 0.97, alpha=2e-3, name=f"{kind} of {name}").check()
+    """Catches error bars that are off by 10 %: coverage between 91.5 and 98 % over 400 runs."""
+    for kind, covered in _covered(name, sampler, 400).items():
+        coverage_test(covered, 0.95, 0.915, 0.98, alpha=5e-3, name=f"{kind} of {name}").check()

@@ -82,14 +82,14 @@ def _study(name, chains, replications):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "chains"), [(name, n) for name in CASES for n in (1, 4) if n == 4 or name in ALONE])
 def test_precise_runs_are_precise_closely(name, chains):
-    """Catches error bars at the end of a run that are off by 10 %, and errors above the bound: 600 runs of each.
+    """Catches error bars at the end of a run that are off by 20 %, and errors above the bound: 240 runs of each.
 
-    Coverage between 92.5 and 97.5 %, with alpha = 0.01 by the design effect of the sites; the true standard error, from
+    Coverage between 90.5 and 99 %, with alpha = 0.01 by the design effect of the sites; the true standard error, from
     the errors of all runs and the length of each, is below 1.03 of the bound in nine of ten runs; runs are at most
     twice as long as they have to be, unless the batches of slow targets have to be longer than that.
     """
-    errors, covered, draws = _study(name, chains, 600)
-    coverage_test(covered, 0.95, 0.925, 0.975, alpha=0.01, name=name).check()
+    errors, covered, draws = _study(name, chains, 240)
+    coverage_test(covered, 0.95, 0.905, 0.99, alpha=0.01, name=name).check()
     needed = (errors**2 * draws[:, None]).mean(axis=0).max()
     assert np.quantile(np.sqrt(needed / draws), 0.9) < 1.03
     if name in ("hard", "bps"):

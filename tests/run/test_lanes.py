@@ -302,6 +302,6 @@ def test_intervals_of_chains_that_share_clocks_cover():
 @pytest.mark.slow
 @pytest.mark.parametrize(("storage", "sampler"), [("dense", "bps-gaussian"), ("sparse", "bps-exponential")])
 def test_intervals_of_chains_that_share_clocks_cover_closely(storage, sampler):
-    """Catches error bars that are off by 7 %: coverage between 92 and 97 % over 1000 runs."""
-    for kind, covered in _covered(COVERED[storage], sampler, 1000).items():
-        coverage_test(covered, 0.95, 0.92, 0.97, alpha=2e-3, name=f"{kind} of {storage}").check()
+    """Catches error bars that are off by 10 %: coverage between 91.5 and 98 % over 400 runs."""
+    for kind, covered in _covered(COVERED[storage], sampler, 400).items():
+        coverage_test(covered, 0.95, 0.915, 0.98, alpha=5e-3, name=f"{kind} of {storage}").check()

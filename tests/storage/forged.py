@@ -275,16 +275,16 @@ def random_cases(folder: Path, targets: dict[str, Any], seed: int, cases: int):
 
 
 def all_cases(folder: Path, targets: dict[str, Any]):
-    """Put each odd number into each array of a state: into its first entry, its last one, and all of them.
+    """Put each odd number into each array of a state: into its first or its last entry, in turn, and into all of them.
 
     Integers, which may be indices, come each in turn where they are few.
     """
     for kind, target in targets.items():
         _, arrays = read_archive(folder / kind / STATES[0])
         for name in [name for name in arrays if name.startswith("state.") and arrays[name].size]:
-            for value in odd_numbers(arrays[name]):
+            for k, value in enumerate(odd_numbers(arrays[name])):
                 few = arrays[name].size < 30 and arrays[name].dtype.kind == "i"
-                entries = range(arrays[name][0].size) if few else (0, -1)
+                entries = range(arrays[name][0].size) if few else (-(k % 2),)
                 for entry in (*entries, slice(None)):
 
                     def change(header: Any, arrays: Any, name=name, value=value, entry=entry) -> None:
