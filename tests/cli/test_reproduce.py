@@ -60,12 +60,13 @@ def _check_times(settings, rows):
     """Catch a contender that is given twice the time of others.
 
     A virtual machine counts what others take from it as time of ours, so that a single run may seem to take any time;
-    all runs of a contender do not.
+    all runs of a contender do not. The pilot of tempered chains takes longer than these runs.
     """
     for contender in CONTENDERS:
         names = [(contender.edition, contender.sampler, estimator) for estimator in contender.estimators]
         used = [row.cpu_seconds for row in rows if (row.edition, row.sampler, row.estimator) in names]
-        assert settings.seconds <= min(used) < 2 * settings.seconds
+        assert settings.seconds <= min(used)
+        assert contender.sampler == "tempered" or min(used) < 2 * settings.seconds
 
 
 def _check_errors(settings, rows):

@@ -64,9 +64,9 @@ def test_axis_ends_at_the_first_power_of_ten_that_holds_all(top, end):
 
 
 def test_whiskers_are_quartiles():
-    """Catches error bars that are standard deviations or ranges."""
+    """Catches error bars that are standard deviations or ranges, or that cannot be seen inside a black bar."""
     settings, rows = make("figure2", LEVEL, spread=1.0)
-    ax = draw_errors(rows, settings).axes[0]
+    ax, ours = draw_errors(rows, settings).axes
     expected = [
         summarise(errors)[1:3]
         for bars in group(rows).values()
@@ -75,6 +75,9 @@ def test_whiskers_are_quartiles():
     ]
     drawn = [line.get_ydata() for line in ax.lines if line.get_color() == "0.15"]
     np.testing.assert_allclose(drawn, expected)
+    black = [summarise(bars["ours", "tempered", "path"]) for bars in group(rows).values()]
+    inside = [line.get_ydata() for line in ours.lines if line.get_color() == "0.9"]
+    np.testing.assert_allclose(inside, [(summary.low, summary.median) for summary in black])
 
 
 @pytest.mark.parametrize("name", ["figure1", "figure2"])

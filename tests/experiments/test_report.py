@@ -118,8 +118,8 @@ def test_every_verdict_is_in_both_pages(directory, results):
 def test_every_median_is_in_the_table(directory, results):
     """Catches medians that are left out, and a winner that is not marked."""
     text = (directory / "report.md").read_text(encoding="utf-8")
-    # Three bars as published and eleven of ours, in 8 and 5 cells.
-    assert len(re.findall(r"[\d.]+e-\d+(?:\*\*)?<br>[\d.]+e-\d+–[\d.]+e-\d+", text)) == 14 * 13
+    # Three bars as published and thirteen of ours, in 8 and 5 cells.
+    assert len(re.findall(r"[\d.]+e-\d+(?:\*\*)?<br>[\d.]+e-\d+–[\d.]+e-\d+", text)) == 16 * 13
     # One winner in each cell of each edition.
     assert len(re.findall(r"\*\*[\d.]+e-\d+\*\*<br>", text)) == 2 * 13
 
@@ -137,7 +137,7 @@ def test_captions_follow_the_data(results):
 
 def test_caption_says_where_a_lead_may_be_chance():
     """Catches a winner that is announced although the next is as good."""
-    text = describe_errors(*make("figure2", levels()))
+    *text, _ = describe_errors(*make("figure2", levels()))
     assert all("The lead is not established anywhere" in sentence for sentence in text)
 
     def level(edition, sampler, estimator, sigma_M, sigma_r):
@@ -146,6 +146,36 @@ def test_caption_says_where_a_lead_may_be_chance():
     first = describe_errors(*make("figure2", level))[0]
     assert first.startswith("As published, the paper's samplers: HMC at sigma_M = 0.02, 0.05, 0.1 and 0.2 (×")
     assert first.endswith("The lead is not established at sigma_M = 0.5.")
+
+
+def test_tempered_chains_are_compared_with_the_best_of_the_others():
+    """Catches a fixed text about tempered chains, or one from another estimator, edition or side of 1."""
+
+    def level(edition, sampler, estimator, sigma_M, sigma_r):
+        if (sampler, estimator) == ("tempered", "conditional"):
+            return {0.2: 5e-5, 2.0: 1e-6}[sigma_M] if sigma_r else 1e-5
+        if sampler == "tempered" or edition == "published":
+            return 1e-9
+        return 1e-5 if (sampler, estimator) == ("gibbs", "path") else 2e-5
+
+    *others, last = describe_errors(*make("figure1", level, spread=0.0))
+    fields = "sigma_r = 0.1, 0.5 and 1"
+    assert last == (
+        f"Ours, Tempered with conditional means against the best of these: ahead at sigma_M = 2, {fields} (×10); "
+        f"behind at sigma_M = 0.2, {fields} (×0.2); undecided at sigma_M = 0.2, sigma_r = 0 and at sigma_M = 2, "
+        "sigma_r = 0 (×1)."
+    )
+    assert "all samplers but Tempered, all estimators: Gibbs at sigma_M = 0.2 and at sigma_M = 2 (×2)." in others[-1]
+    assert not any("Tempered" in sentence for sentence in others[:-1])
+
+
+def test_a_pilot_that_is_longer_than_a_run_is_reported(results):
+    """Catches tempered chains that take more time than the others without a word."""
+    settings, rows = results["figure2"]
+    late = [row._replace(cpu_seconds=1.25) if row.sampler == "tempered" else row for row in rows]
+    sentence = "Tempered took 1.2 s: its pilot alone is longer than a run."
+    assert sentence in as_markdown(compose({"figure2": (settings, late)}, None, MACHINE))
+    assert sentence[-20:] not in as_markdown(compose({"figure2": (settings, rows)}, None, MACHINE))
 
 
 def test_views_are_described_by_their_numbers():

@@ -15,6 +15,7 @@ from bouncy.experiments.runner import Task, draw_model, measure, run_task, shuff
 from bouncy.experiments.settings import load
 from bouncy.recorders.contract import REFRESHMENTS
 from bouncy.recorders.pairs import NoPairs
+from bouncy.samplers.tempered import Tempered
 from conftest import base_seed
 from experiments.in_process import made_up_measurement, make_up_measurements
 
@@ -393,10 +394,33 @@ def test_something_is_recorded_even_if_the_warm_up_took_all_the_time(monkeypatch
     assert entry.recorded == 5
 
 
+@pytest.mark.parametrize(("pilot", "spent", "sweeps"), [(0.0, 0.5, 4500), (0.3, 0.5, 1800), (0.7, 0.7, 1)])
+def test_a_pilot_is_paid_for_and_compiling_is_not(monkeypatch, pilot, spent, sweeps):
+    """Catches a tempered chain with a pilot for nothing, one that pays for compiling, and one that records nothing.
+
+    On a made-up clock a scan takes 0.1 ms. A tenth of what a pilot of 0, 0.3 or 0.7 s leaves of 0.5 s is the warm-up.
+    """
+    now, d = [0.0], 5
+
+    def passing(function, seconds):
+        return lambda *given: (now.append(now[-1] + seconds(*given)), function(*given))[1]
+
+    tuned = Tempered(ladder=(0.0, 0.5, 1.0), sweeps_per_swap=1)
+    monkeypatch.setattr(Tempered, "prepared", passing(lambda *given: (tuned, ""), lambda *given: pilot))
+    monkeypatch.setattr(ours.OurEntry, "compile", passing(ours.OurEntry.compile, lambda entry: 20.0))
+    monkeypatch.setattr(ours.OurEntry, "advance", passing(ours.OurEntry.advance, lambda entry, units: 1e-4 * units))
+    monkeypatch.setattr(contenders.time, "process_time", lambda: now[-1])
+    target = bouncy.MRF.random(d, 0.3, 0.5, seed=base_seed())
+    seed = np.random.SeedSequence(base_seed())
+    found = run_contender(Contender("ours", "tempered", ("path",)), target, seed, load("figure1", "paper"))
+    assert found.cpu_seconds == pytest.approx(spent, abs=3e-4)
+    assert found.hits / d == pytest.approx(sweeps, rel=0.05, abs=3.0)
+
+
 @pytest.mark.parametrize("contender", CONTENDERS, ids=lambda c: f"{c.edition}-{c.sampler}-{c.estimators[0]}")
 def test_moments_of_the_shortest_run(monkeypatch, contender):
     """Catches an average over nothing, in any contender, where no trajectory or sweep has ended in time."""
-    ticks = iter([0.0, 0.0])  # the clock stands still, then all the time is over
+    ticks = iter([0.0] * 4)  # the clock stands still, then all the time is over
     monkeypatch.setattr(contenders.time, "process_time", lambda: next(ticks, 1.0))
     target = bouncy.MRF.random(5, 0.3, 0.5, seed=base_seed())
     seed = np.random.SeedSequence(base_seed())

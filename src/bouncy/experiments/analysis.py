@@ -29,12 +29,13 @@ SAMPLERS = {
     "hmc": "HMC",
     "gibbs": "Gibbs",
     "metropolis": "Metropolis",
+    "tempered": "Tempered",
 }
 
 ESTIMATORS = {"path": "whole path", "ends": "ends of trajectories", "conditional": "conditional means"}
 
 # The plain estimator of each sampler; for the first three, that of the paper.
-PLAIN = {"bps-exponential": "path", "bps-gaussian": "path", "hmc": "ends", "gibbs": "path", "metropolis": "path"}
+PLAIN = {sampler: "ends" if sampler == "hmc" else "path" for sampler in SAMPLERS}
 
 RESAMPLES = 10_000
 LEVEL = 0.95

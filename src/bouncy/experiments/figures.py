@@ -119,8 +119,11 @@ def _draw_bar(ax: Axes, x: float, width: float, summary: Summary, bar: Bar) -> N
     """Draw a median as a bar and the quartiles as a whisker; an error of 0 has no place on a logarithmic axis."""
     if not summary.median > 0:
         return
-    ax.bar(x, summary.median, width, **_filling(bar))
-    ax.plot([x, x], [max(summary.low, np.finfo(float).tiny), summary.high], color="0.15", linewidth=1.0, zorder=3)
+    filling, low = _filling(bar), max(summary.low, np.finfo(float).tiny)
+    ax.bar(x, summary.median, width, **filling)
+    ax.plot([x, x], [low, summary.high], color="0.15", linewidth=1.0, zorder=3)
+    if max(to_rgb(filling["facecolor"])) < 0.2:  # the whisker would not be seen inside the bar
+        ax.plot([x, x], [low, summary.median], color="0.9", linewidth=1.0, zorder=3)
 
 
 def _filling(bar: Bar) -> dict[str, Any]:
@@ -167,7 +170,7 @@ def _add_legends(figure: Figure, bars: set[Bar], title: str) -> None:
     _add_sampler_legend(figure, samplers)
     kinds = {"path" if bar.plain else f"other {bar.estimator}" for bar in bars}
     looks: dict[str, tuple[str, dict[str, Any]]] = {
-        "path": ("BPS, Gibbs, Metropolis: path; HMC: ends", {"facecolor": GREY}),
+        "path": ("HMC: ends of trajectories; others: whole path", {"facecolor": GREY}),
         "other path": ("HMC: whole path", {"facecolor": "white", "hatch": "//////"}),
         "other conditional": ("conditional means", {"facecolor": _paler(GREY)}),
     }

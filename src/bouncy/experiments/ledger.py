@@ -38,7 +38,7 @@ class Row(NamedTuple):
     sigma_r: float
     run: int
     seed: int  # from which the seeds of all runs are derived
-    cpu_seconds: float  # of the chain, warm-up included
+    cpu_seconds: float  # of the chain, pilot and warm-up included
     hits: int  # attempted flips after warm-up
     flips: int  # accepted flips after warm-up
     mse_mean: float  # mean over sites of the squared error of E[s_i]

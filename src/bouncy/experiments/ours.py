@@ -41,12 +41,16 @@ def our_sampler(target: MRF, name: str, travel_time: float) -> SpinSampler:
 
 
 class OurEntry:
-    """A chain of this package. A unit of work leads from one draw to the next: a sweep, or a trajectory of HMC."""
+    """A chain of this package, made after the pilot of its sampler, if that has one.
+
+    A unit of work leads from one draw to the next: a sweep, a trajectory of HMC, or a scan of a ladder.
+    """
 
     def __init__(self, target: MRF, sampler: SpinSampler, seed: np.random.SeedSequence, pairs: bool) -> None:
-        self._d, self._pairs, self._stride = target.d, pairs, sampler.stride
         plan = Plan(sampler.stride, _SLOTS, "all" if pairs else "none")
-        self.worker = SpinWorker(target, sampler, plan, seed, None)
+        used, _ = sampler.prepared(target, seed, plan.pairs)
+        self._d, self._pairs, self._stride = target.d, pairs, plan.per_draw
+        (self.worker,) = used.workers(target, plan, [seed], [None])
         self._batches = Batches(_SLOTS)
 
     def compile(self) -> None:
@@ -57,7 +61,7 @@ class OurEntry:
             self._batches.append(batch)
 
     def forget(self) -> None:
-        SpinWorker.record_anew([self.worker])
+        type(self.worker).record_anew([self.worker])
         self._batches = Batches(_SLOTS)
 
     def has_recorded(self) -> bool:

@@ -22,7 +22,7 @@ from bouncy.experiments.analysis import (
     Cell,
     Errors,
     Ratio,
-    Winner,
+    compare,
     find_winner,
     group,
     join,
@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 Results = Mapping[str, tuple["Settings", "list[Row]"]]
 
 _NAMES = {"figure1": "Figure 1", "figure2": "Figure 2"}
+_TEMPERED = Bar("ours", "tempered", "conditional")  # the estimator that tempered runs have their means from
+# A pilot that takes this many times the CPU time of a run, or more, is mentioned.
+_LATE = 1.1
 
 
 def write_report(directory: Path, results: Results, views: Views | None, machine: Mapping[str, str]) -> None:
@@ -126,8 +129,16 @@ def _describe_settings(figure: str, settings: Settings, rows: Sequence[Row]) -> 
         f"{_NAMES[figure]}: d = {settings.d}; sigma_M = {_list(settings.sigma_M)}; sigma_r = "
         f"{_list(settings.sigma_r)}; {settings.runs} runs of {settings.seconds:g} s of CPU time per sampler, of which "
         f"the first {settings.warmup:.0%} is discarded as warm-up; HMC with travel time {settings.travel_time:g}π. "
-        f"Error: mean {error}.{kind}{missing}"
+        f"Error: mean {error}.{kind}{missing}{_describe_pilot(settings, rows)}"
     )
+
+
+def _describe_pilot(settings: Settings, rows: Sequence[Row]) -> str:
+    """Return a sentence if tempered chains take more time than they were given."""
+    spent = [row.cpu_seconds for row in rows if row.sampler == _TEMPERED.sampler]
+    if not spent or np.median(spent) < _LATE * settings.seconds:
+        return ""
+    return f" Tempered took {np.median(spent):.2g} s: its pilot alone is longer than a run."
 
 
 def _describe_machine(machine: Mapping[str, str]) -> str:
@@ -207,17 +218,40 @@ def _describe_figure(figure: str, settings: Settings, rows: Sequence[Row]) -> li
 
 
 def describe_errors(settings: Settings, rows: Sequence[Row]) -> list[str]:
-    """Return the winners in all cells as sentences: for each edition the paper's samplers, then all bars."""
+    """Return the winners in all cells as sentences: for each edition the paper's samplers, then all but tempered.
+
+    Tempered chains are then compared with the best of the others.
+    """
     grouped = group(row for row in rows if row.figure == settings.figure)
     sentences = []
     for edition, name in EDITIONS.items():
-        bars = dict.fromkeys(bar for errors in grouped.values() for bar in errors if bar.edition == edition)
+        bars = dict.fromkeys(bar for errors in grouped.values() for bar in _without_tempered(errors, edition))
         paper = [bar for bar in bars if bar in paper_bars(edition)]
         if paper:
             sentences.append(f"{name.capitalize()}, the paper's samplers: {_name_winners(grouped, paper)}.")
         if len(bars) > len(paper):
-            sentences.append(f"{name.capitalize()}, all samplers and estimators: {_name_winners(grouped, list(bars))}.")
-    return sentences
+            winners = _name_winners(grouped, list(bars))
+            sentences.append(f"{name.capitalize()}, all samplers but Tempered, all estimators: {winners}.")
+    return sentences + _describe_tempered(grouped)
+
+
+def _without_tempered(errors: Mapping[Bar, Errors], edition: str) -> list[Bar]:
+    return [bar for bar in errors if bar.edition == edition and bar.sampler != _TEMPERED.sampler]
+
+
+def _describe_tempered(grouped: Mapping[Cell, Mapping[Bar, Errors]]) -> list[str]:
+    """Return where tempered chains are ahead of the best of all others of ours, and where behind, as a sentence."""
+    ratios = {
+        cell: compare(errors[_TEMPERED], [errors[bar] for bar in _without_tempered(errors, _TEMPERED.edition)])
+        for cell, errors in grouped.items()
+        if _TEMPERED in errors
+    }
+    parts = []
+    for side, word in {1: "ahead", -1: "behind", 0: "undecided"}.items():
+        found = {cell: ratio.value for cell, ratio in ratios.items() if ratio and ratio.side == side}
+        if found:
+            parts.append(f"{word} at {name_cells(list(found), ratios)}{_name_range(found.values())}")
+    return [f"Ours, Tempered with conditional means against the best of these: {'; '.join(parts)}."] if parts else []
 
 
 def _name_winners(grouped: Mapping[Cell, Mapping[Bar, Errors]], among: Sequence[Bar]) -> str:
@@ -227,7 +261,8 @@ def _name_winners(grouped: Mapping[Cell, Mapping[Bar, Errors]], among: Sequence[
     parts = []
     for bar in dict.fromkeys(winner.bar for winner in winners.values()):
         won = {cell: winner for cell, winner in winners.items() if winner.bar == bar}
-        parts.append(f"{bar.name} at {name_cells(list(won), winners)}{_name_leads(won.values())}")
+        leads = [winner.lead.value for winner in won.values() if winner.lead]
+        parts.append(f"{bar.name} at {name_cells(list(won), winners)}{_name_range(leads)}")
     close = [cell for cell, winner in winners.items() if winner.lead and winner.lead.side == 0]
     if not close:
         return "; ".join(parts)
@@ -235,11 +270,11 @@ def _name_winners(grouped: Mapping[Cell, Mapping[Bar, Errors]], among: Sequence[
     return f"{'; '.join(parts)}. The lead is not established {where}"
 
 
-def _name_leads(winners: Iterable[Winner]) -> str:
-    leads = sorted(winner.lead.value for winner in winners if winner.lead)
-    if not leads:
+def _name_range(ratios: Iterable[float]) -> str:
+    ordered = sorted(ratios)
+    if not ordered:
         return ""
-    low, high = show_ratio(leads[0]), show_ratio(leads[-1])
+    low, high = show_ratio(ordered[0]), show_ratio(ordered[-1])
     return f" (×{low})" if low == high else f" (×{low} to ×{high})"
 
 

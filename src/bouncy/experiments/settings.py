@@ -37,9 +37,9 @@ class Settings:
     runs : int
         Runs of every cell, each with a new random model.
     seconds : float
-        CPU seconds for each sampler in each run, warm-up included.
+        CPU seconds for each sampler in each run, pilot and warm-up included.
     warmup : float
-        Fraction of the CPU seconds that is discarded.
+        Fraction of the CPU seconds after the pilot that is discarded.
     travel_time : float
         Travel time of HMC in units of pi.
     pairs : bool

@@ -25,8 +25,9 @@ from bouncy.targets.mrf import MRF
 
 Array = NDArray[np.float64]
 
-# Edition and sampler of each chain: one per sampler, however many of its estimators are compared.
-CHAINS = tuple(dict.fromkeys((contender.edition, contender.sampler) for contender in CONTENDERS))
+# Edition and sampler of each chain: one per sampler, however many of its estimators are compared. A tempered chain is
+# none: it passes from rung to rung, and many spins flip at once.
+CHAINS = tuple(dict.fromkeys((c.edition, c.sampler) for c in CONTENDERS if c.sampler != "tempered"))
 
 # CPU seconds in which the pace of a chain is taken, and how often; the shortest is the least disturbed one.
 _PACE_SECONDS = 0.02
@@ -70,7 +71,7 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """The chains of all samplers of both editions on one random model, drawn with `seed`."""
+    """The chains of `CHAINS` on one random model, drawn with `seed`."""
 
     d: int
     sigma_M: float
@@ -80,7 +81,7 @@ class Views:
 
 
 def measure_views(settings: ViewSettings, seed: int, workers: int | None = None, progress: bool | None = None) -> Views:
-    """Run a chain of each sampler of both editions on one random model and return their views.
+    """Run the chains of `CHAINS` on one random model and return their views.
 
     The lag of an edition is the CPU time in which its quickest sampler makes `lag_sweeps` sweeps. The CPU time per
     sweep of each sampler is measured first, and converts the lag into time of its own clock.
