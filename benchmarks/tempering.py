@@ -79,7 +79,7 @@ _BESIDE = {
 def _scans(label: str, build: Callable[[], bouncy.MRF], quick: bool) -> list[Figure]:
     rounds, scans = (5, 500) if quick else (15, 2000)
     target = build()
-    sampler = bouncy.Tempered().prepared(target, np.random.SeedSequence(0))
+    sampler, _ = bouncy.Tempered().prepared(target, np.random.SeedSequence(0))
     ladder, spins = ladder_job(target, sampler, scans)
     jobs = {"ladder": ladder}
     for name, (tempered, recorded) in _BESIDE.items():
@@ -109,7 +109,7 @@ def _accuracy(coupling: float, quick: bool) -> list[Figure]:
         "the same ladder, bouncy.Custom": partial(_repeat, model.target, custom(model.target), scans),
     }
     figures = _gains(label, model, _in_turn({_OWN: own} | same, few))
-    sampler = bouncy.Tempered().prepared(model.target, np.random.SeedSequence(0))
+    sampler, _ = bouncy.Tempered().prepared(model.target, np.random.SeedSequence(0))
     with ExitStack() as stack:
         others = {}
         if HAMON.exists():

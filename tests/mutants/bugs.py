@@ -1385,7 +1385,7 @@ BUGS = (
     Bug(
         "R21",
         "proposals are as wide as the squares of the scale",
-        (Edit(WALK, "step * scale[i] * new[i]", "step * scale[i] * scale[i] * new[i]"),),
+        (Edit(WALK, "walk.scale[i] * walk.n", "walk.scale[i] * walk.scale[i] * walk.n"),),
         (engine("metropolis::test_steps_are_those_of_the_twin", "oblique-False"),),
     ),
     Bug(
@@ -1405,6 +1405,18 @@ BUGS = (
         "the last lengths come from the last few sweeps of the warm-up",
         (Edit("workers/paths.py", "    known &= _total_moments(workers)[0] >= _LEAST_SEEN * whole\n", ""),),
         (engine("density::test_lengths_do_not_come_from_a_few_sweeps"),),
+    ),
+    Bug(
+        "R25",
+        "the last variable keeps still where proposals are correlated",
+        (Edit(WALK, "walk.order.size, drawn)", "walk.order.size - 1, drawn)"),),
+        (engine("metropolis::test_steps_are_those_of_the_twin", "oblique-False"),),
+    ),
+    Bug(
+        "R26",
+        "correlations of a few moves are believed",
+        (Edit(WALK, "if few or not length.all():", "if not length.all():"),),
+        (engine("metropolis::test_correlations_are_mixed_with_those_so_far"),),
     ),
     Bug(
         "F1",

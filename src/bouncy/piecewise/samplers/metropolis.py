@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import helper
-from bouncy._dispatch import implements, part
+from bouncy._dispatch import FINITE, implements, part
 from bouncy._random import exponential, fill_normal, new_state
 from bouncy._samplable import Samplable
+from bouncy._vector import WIDTH, add_products
 from bouncy.piecewise.by_address import OUTSIDE, failed, potential, report
 from bouncy.piecewise.contract import PathTarget
 from bouncy.piecewise.motion import settle, sweep
@@ -36,6 +37,8 @@ _GAIN = 4.0
 # small hardly moves any more.
 _FEWEST_MOVES = 20
 _SMALLEST, _LARGEST = 1e-100, 1e100
+# Variables up to which proposals are correlated as the target is. Of more, one costs as much as many a log p.
+_MOST_CORRELATED = 32
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,15 @@ class Metropolis(PathSampler):
 
     A proposal moves all variables at once, y + step * scale * normal, and is accepted with probability
     min(1, p(new) / p(y)): one evaluation of log p, and no gradient. Jumps and walls need not be named, and may be
-    curved. There is nothing to set: the warm-up finds the scale of each variable, and the step at which 44 % of the
-    proposals are accepted for one variable, 25 % for four, and 18 % for many. Then both stay what they are.
+    curved. There is nothing to set: the warm-up finds the scale of each variable, the correlations of up to 32, which
+    the normals then have as well, and the step at which 44 % of the proposals are accepted for one variable, 25 % for
+    four, and 18 % for many. Then all of it stays as it is.
 
     Notes
     -----
     A sweep is 10 d proposals. Averages are over all steps, so that a state counts once more for each refused proposal.
-    A walk takes O(d) steps for an independent draw at best, and many more where variables are strongly correlated.
+    A walk takes O(d) steps for an independent draw at best, and many more where variables depend on each other in ways
+    that correlations do not tell, or more than 32 are strongly correlated.
 
     Of many variables it is best to accept 23 % where log p is smooth, and 13 % where it jumps. In between neither loses
     more than a fortieth.
@@ -59,6 +64,7 @@ class Metropolis(PathSampler):
     ----------
     Roberts, Gelman & Gilks, "Weak convergence and optimal scaling of random walk Metropolis algorithms", Annals of
     Applied Probability 7 (1997).
+    Haario, Saksman & Tamminen, "An adaptive Metropolis algorithm", Bernoulli 7 (2001).
     Neal, Roberts & Yuen, "Optimal scaling of random walk Metropolis algorithms with discontinuous target densities",
     Annals of Applied Probability 22 (2012).
 
@@ -92,13 +98,33 @@ class Metropolis(PathSampler):
         return new_walk(y, target.scale, row, new_state(seed))
 
     def adapt(self, motions: Sequence[Walk], scale: Array, stages: int) -> None:
-        """Change the scale, unless it comes from a few moves. Proposals stay as wide as they are on average."""
-        if np.mean([walk.step[MOVES] for walk in motions]) < _FEWEST_MOVES:
+        """Change scale and correlations, unless moves are few. Proposals stay as wide as they are on average."""
+        few = np.mean([walk.step[MOVES] for walk in motions]) < _FEWEST_MOVES
+        if few:
             scale = np.exp(np.mean([np.log(walk.scale) for walk in motions], axis=0))
-        width = np.mean([np.log(walk.step[STEP]) + np.mean(np.log(walk.scale / scale)) for walk in motions])
+        factor = np.asarray(np.linalg.cholesky(_correlations(motions, few)).T, np.float64)
+        width = np.mean([np.log(walk.step[STEP]) + _log_width(walk.scale, walk.factor) for walk in motions])
+        step = np.exp(width - _log_width(scale, factor))
         for walk in motions:
-            walk.scale[:] = scale
-            walk.step[:] = np.exp(width), walk.step[TUNED] if stages else inf, 0.0
+            walk.scale[:], walk.factor[:], walk.spread[:] = scale, factor, 0.0
+            walk.step[:] = step, walk.step[TUNED] if stages else inf, 0.0, 0.0
+
+
+def _correlations(motions: Sequence[Walk], few: bool) -> Array:
+    """Return the correlations of what was seen, mixed with those so far, which weigh as much as d sweeps."""
+    present: Array = np.mean([walk.factor.T @ walk.factor for walk in motions], axis=0)
+    spread = np.sum([walk.spread for walk in motions], axis=0)
+    length = np.sqrt(spread.diagonal())
+    if few or not length.all():
+        return present
+    d, sweeps = motions[0].y.size, sum(walk.step[SEEN] for walk in motions)
+    mixed: Array = (sweeps * spread / np.outer(length, length) + d * present) / (sweeps + d)
+    return mixed
+
+
+def _log_width(scale: Array, factor: Array) -> float:
+    """Return the logarithm of how wide proposals of step 1 are, a mean over directions."""
+    return float(np.log(scale).sum() + np.log(factor.diagonal()).sum()) / scale.size
 
 
 NAMED = (
@@ -111,11 +137,12 @@ NAMED = (
 
 
 @part(
-    "y", "scale", "row", "U", "step", "rng",
+    "y", "scale", "factor", "spread", "row", "U", "step", "rng",
     bounds={
         "y": lambda walk: (-_LARGEST, _LARGEST),
         "scale": lambda walk: (_SMALLEST, _LARGEST),
-        "step": lambda walk: ([_SMALLEST, 0.0, 0.0], [_LARGEST, inf, inf]),
+        "factor": lambda walk: (np.where(np.eye(len(walk.factor)), _SMALLEST, -1.0), 1.0),
+        "step": lambda walk: ([_SMALLEST, 0.0, 0.0, 0.0], [_LARGEST, inf, inf, FINITE]),
     },
 )  # fmt: skip
 class Walk(NamedTuple):
@@ -123,28 +150,41 @@ class Walk(NamedTuple):
 
     y: Array  # (d,)
     scale: Array  # (d,)
+    factor: Array  # (d, d) upper triangular, a root of the correlations of a proposal; (0, 0) where it has none
+    spread: Array  # likewise, the sum over sweeps of the products of what they changed
     row: NDArray[np.int64]  # (d,) the cell of each coordinate
     U: Array  # (1,) -log p(y)
-    step: Array  # (3,) see the indices below
+    step: Array  # (4,) see the indices below
     rng: NDArray[np.uint64]  # (4,)
+    drawn: Array  # (d, WIDTH) scratch: independent normals for the next proposals, a column each
+    normals: Array  # (d, WIDTH) scratch: the same, correlated
+    order: NDArray[np.int64]  # (d,) 0, 1, ...
     new: Array  # (d,) scratch: what is proposed
+    begun: Array  # (d,) scratch: where a sweep began
 
 
 # Indices into `step`: its length in units of the scale; the sweeps it was tuned in, inf when it stays what it is; the
-# moves since the scale was last adapted.
-STEP, TUNED, MOVES = range(3)
+# moves and the sweeps since the scale was last adapted.
+STEP, TUNED, MOVES, SEEN = range(4)
 
 
 def new_walk(y: Array, scale: Array, row: NDArray[np.int64], rng: NDArray[np.uint64]) -> Walk:
     """Return a walk at y; `settle` has to be called before it moves."""
+    correlated = y.size if 1 < y.size <= _MOST_CORRELATED else 0
     return Walk(
         y=y.copy(),
         scale=scale.copy(),
+        factor=np.eye(correlated),
+        spread=np.zeros((correlated, correlated)),
         row=row.astype(np.int64),
         U=np.zeros(1),
-        step=np.array([_BEST_STEP / sqrt(y.size), 0.0, 0.0]),
+        step=np.array([_BEST_STEP / sqrt(y.size), 0.0, 0.0, 0.0]),
         rng=rng,
+        drawn=np.empty((y.size, WIDTH)),
+        normals=np.empty((y.size, WIDTH)),
+        order=np.arange(y.size),
         new=np.empty(y.size),
+        begun=np.empty(y.size),
     )
 
 
@@ -163,13 +203,16 @@ def _settle(walk, view, evaluations):
 
 @implements(sweep, Walk)
 def _sweep(walk, view, recorder, sweep_time):
-    y, new, scale, rng = walk.y, walk.new, walk.scale, walk.rng
-    step, U = walk.step[STEP], walk.U[0]
+    y, new, rng = walk.y, walk.new, walk.rng
+    U = walk.U[0]
+    for i in range(y.size):
+        walk.begun[i] = y[i]
     held = accepted = 0.0  # steps for which y stands that are not yet recorded
-    for _ in range(int(sweep_time)):
-        fill_normal(rng, new)
+    for k in range(int(sweep_time)):
+        if k % WIDTH == 0:
+            _draw(walk)
         for i in range(y.size):
-            new[i] = y[i] + step * scale[i] * new[i]
+            new[i] = y[i] + walk.step[STEP] * walk.scale[i] * walk.normals[i, k % WIDTH]
         proposed = potential(view, new, recorder.evaluations)
         if failed(view):
             return False
@@ -184,10 +227,21 @@ def _sweep(walk, view, recorder, sweep_time):
     walk.U[0] = U
     recorder.open_events[HITS] += sweep_time
     recorder.open_events[FLIPS] += accepted
-    walk.step[MOVES] += accepted
-    _tune(walk, accepted / sweep_time)
+    _tune(walk, accepted, sweep_time)
     end_sweep(recorder, y, -U)
     return True
+
+
+@helper
+def _draw(walk):
+    """Draw the normals of the next proposals, correlated as `factor` says."""
+    drawn, normals = walk.drawn, walk.normals
+    for i in range(drawn.shape[0]):
+        fill_normal(walk.rng, drawn[i])
+        for k in range(WIDTH):
+            normals[i, k] = 0.0 if walk.factor.size else drawn[i, k]
+    if walk.factor.size:
+        add_products(normals, walk.factor, walk.order, walk.order.size, drawn)
 
 
 @helper
@@ -223,9 +277,17 @@ def _row_of(view, i, y):
 
 
 @helper
-def _tune(walk, share):
-    """Let the step be longer where a larger share of the last sweep was accepted than is best."""
+def _tune(walk, accepted, proposals):
+    """Let the step be longer where a larger share of a sweep was accepted than is best, and note what it changed."""
+    if walk.step[TUNED] == inf:
+        return
+    share = accepted / proposals
+    for i in range(walk.factor.shape[0]):
+        for j in range(walk.factor.shape[0]):
+            walk.spread[i, j] += (walk.y[i] - walk.begun[i]) * (walk.y[j] - walk.begun[j])
     gain = _GAIN / sqrt(walk.step[TUNED] + 1.0)
     step = walk.step[STEP] * exp(gain * (share - best_acceptance(walk.y.size)))
     walk.step[STEP] = min(max(step, _SMALLEST), _LARGEST)
     walk.step[TUNED] += 1.0
+    walk.step[MOVES] += accepted
+    walk.step[SEEN] += 1.0
