@@ -22,7 +22,7 @@ from bouncy.run.endings import warn_about
 from bouncy.run.estimate import check_feasible
 from bouncy.run.goal import Goal, check_goal
 from bouncy.run.interrupts import Interrupts
-from bouncy.run.progress import Progress, announced_compiling
+from bouncy.run.progress import Progress, announced
 from bouncy.samplers import as_sampler
 from bouncy.samplers.contract import Sampler
 from bouncy.storage.checkpoint import Checkpoint, CheckpointError, read_checkpoint
@@ -197,7 +197,7 @@ def sample(
     _check_kept(setup, goal)
     resources = _resources(threads, executor, progress)
     every = check_positive("checkpoint_every", checkpoint_every)
-    with announced_compiling(progress):
+    with announced(progress):
         with Interrupts(at_once=True):
             used, choice = setup.sampler.prepared(target, _pilot_seed(root), setup.pairs)
             setup = replace(setup, sampler=used, choice=choice)
@@ -291,7 +291,7 @@ def resume(
     except BaseException:
         checkpoint.close()
         raise
-    with announced_compiling(progress):
+    with announced(progress):
         longer = continued(run, goal, resources, checkpoint)
     warn_about(longer)
     return longer  # type: ignore[return-value]

@@ -1675,4 +1675,22 @@ BUGS = (
         (Edit(AUTO, "return True\n    return False", "return False\n    return False"),),
         ("tests/samplers/test_auto.py::test_ties_keep_metropolis_out",),
     ),
+    Bug(
+        "L19",
+        "batches of a ladder are as short as those of a chain",
+        (Edit(TEMPERED, "_TRIPS_PER_BATCH = 2.0", "_TRIPS_PER_BATCH = 0.0"),),
+        (tempered("test_batches_are_as_long_as_round_trips"),),
+    ),
+    Bug(
+        "L20",
+        "a step of log Z beyond reach is taken from the warm-up",
+        (Edit(TEMPERED, "_FARTHEST = 100.0", "_FARTHEST = 1e9"),),
+        (tempered("test_log_z_of_a_wall_is_unknown"),),
+    ),
+    Bug(
+        "L21",
+        "a fitted reference has the fields of the opposite spins",
+        (Edit(PILOT, "fields = -np.arctanh(mean)", "fields = np.arctanh(mean)"),),
+        (tempered("test_a_fitted_reference_lowers_the_barrier"),),
+    ),
 )

@@ -258,6 +258,25 @@ def test_correlated_regressors():
     check_means(tempered(target, draws=8000), bouncy.exact(target).mean, 0.1)
 
 
+@pytest.mark.slow
+def test_five_hundred_regressors():
+    """Catches a ladder from a reference at which half of all variables are in: slow, and beyond what n allows.
+
+    Chains alone disagree on which of three regressors stands for the others; those of ladders agree with each other.
+    """
+    target = bouncy.VariableSelection(*correlated_design(200, 500, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        single = bouncy.sample(target, chains=4, draws=300, seed=base_seed())
+    assert any("chains disagree" in text for text in single.diagnostics["warnings"])
+    run = tempered(target, draws=2000)
+    assert np.mean(run.sampler.fields) > 1.0
+    assert not any("disagree" in text for text in run.diagnostics["warnings"])
+    assert np.ptp(run.draws[:, :, :6].mean(axis=1), axis=0).max() < 0.3
+    other = tempered(target, bouncy.Tempered(reference=np.full(500, 2.3)), draws=1000)
+    assert abs(run.log_z - other.log_z) < 5.0 * np.hypot(run.log_z_se, other.log_z_se)
+
+
 # --- A run like any other ---------------------------------------------------------------------------------------------
 
 
@@ -359,6 +378,42 @@ def test_ladders_that_did_not_work_are_named():
     assert "use more" in text
 
 
+def test_batches_are_as_long_as_round_trips():
+    """Catches error bars of batches in which no state comes from one mode to another, and silence about them."""
+    run = tempered(model("dense"), bouncy.Tempered(rungs=48), draws=None, until_se=0.5)
+    each = 48 * 4 * run.draws_per_chain / int(run.ladder.round_trips.sum())
+    assert run._sums.batches * 4 >= 16
+    assert run._sums.length >= 2.0 * each
+    glass = slab(3, 10, 2.0, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        short = tempered(glass.target, draws=2000, chains=1)
+    assert 10 <= short.ladder.round_trips[0] < 16 * len(short.ladder)
+    assert any("round trips between reference and target on average" in text for text in short.diagnostics["warnings"])
+
+
+def test_log_z_of_a_wall_is_unknown():
+    """Catches a step of log Z that is whatever the warm-up took it for, with an error of 0; and overflow."""
+    pair = np.array([[0.0, 1.0], [1.0, 0.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = tempered(bouncy.MRF(1e20 * pair, [0.0, 0.0]), draws=100)
+    assert np.isnan(run.log_z)
+    assert np.isnan(run.log_z_se)
+    assert any(text.startswith("log Z is not known") for text in run.diagnostics["warnings"])
+    assert (np.abs(run.draws.sum(axis=2)) == 0).all()
+    with pytest.raises(ValueError, match=r"log p of random states is as large as 1e\+300"):
+        tempered(bouncy.MRF(1e300 * pair, [0.0, 0.0]))
+
+
+def test_a_pilot_is_seen(capsys):
+    """Catches a terminal in which nothing moves while a ladder is found, and a bar where none was asked for."""
+    tempered(model("dense"), draws=20, progress=True)
+    assert "finding a ladder, 0 of 8 steps" in capsys.readouterr().err
+    tempered(model("dense"), draws=20, progress=False)
+    assert capsys.readouterr().err == ""
+
+
 def test_the_pilot_finds_rungs_for_the_barrier():
     """Catches a ladder that is much too short or long, and swaps that are refused unevenly."""
     glass = slab(3, 8, 1.5, 2)
@@ -373,6 +428,7 @@ def test_a_fitted_reference_lowers_the_barrier():
     """Catches a reference that is fitted to nothing: on independent spins it is the target itself."""
     target = bouncy.MRF(np.zeros((6, 6)), [1.0, -1.0, 0.5, 1.5, 0.0, -0.7])
     plain, fitted = (tempered(target, bouncy.Tempered(reference=kind)) for kind in ("uniform", "fitted"))
+    assert fitted.sampler.fields is not None
     assert np.allclose(fitted.sampler.fields, [1.0, -1.0, 0.5, 1.5, 0.0, -0.7], atol=0.15)
     assert fitted.ladder.barrier < 0.2 * plain.ladder.barrier
     assert abs(fitted.log_z - bouncy.exact(target).log_z) < 6 * fitted.log_z_se + 1e-9

@@ -26,6 +26,7 @@ from bouncy.recorders.ladder import (
     VALUE,
 )
 from bouncy.results.describe import counted
+from bouncy.results.diagnostics import BATCH_TIMES, ENOUGH_BATCHES
 from bouncy.results.moments import Sums
 from bouncy.results.spins import Best, SpinRun
 from bouncy.results.summary import Summary, spin_summary
@@ -43,6 +44,10 @@ _FEW_TRIPS, _CUT_OFF = 10, 0.05
 _CROWDED = 0.75
 # Ladders disagree on log Z below this probability.
 _DISAGREE = 1e-4
+# Largest difference between a step of log Z and what the warm-up took it for.
+_FARTHEST = 100.0
+# Round trips of each state in a batch.
+_TRIPS_PER_BATCH = 2.0
 
 
 class Curve(NamedTuple):
@@ -205,6 +210,14 @@ class TemperedRun(SpinRun):
         """Round trips of each chain, (chain,)."""
         return np.array([int(totals["trips"][0]) for totals in self._data.totals])
 
+    def _autocorrelation_sweeps(self) -> float:
+        """Return the longest autocorrelation time of the traces, or one for which a batch has two round trips.
+
+        Modes are weighed by the states that come from the reference to each of them, which the traces may not show.
+        """
+        each = len(self._b) * self._data.recorded * self.chains / max(int(self._trips.sum()), 1)
+        return max(super()._autocorrelation_sweeps(), _TRIPS_PER_BATCH / BATCH_TIMES * each)
+
     @property
     def _shift(self) -> float:
         """What V = log p - log q is more than log p where q is uniform, 2^-d; 0 where it is not."""
@@ -275,6 +288,7 @@ class TemperedRun(SpinRun):
         found, trips = [], ladder.round_trips
         refused = ladder.barrier / (len(ladder) - 1)
         worst = int(np.nanargmin(ladder["acceptance"]))
+        each = float(trips.sum()) / len(ladder)
         if trips.sum() == 0:
             found.append(
                 "no state went from the reference to the target and back: nothing shows that the ladder reaches all "
@@ -285,6 +299,13 @@ class TemperedRun(SpinRun):
                 f"{counted(int(trips.min()), 'round trips')} of the worst ladder between reference and target: modes "
                 "are weighed by so many visits at most; run longer"
             )
+        elif each < ENOUGH_BATCHES:
+            found.append(
+                f"a state made {each:.2g} round trips between reference and target on average: where modes are far "
+                f"apart standard errors may be too small; run {ENOUGH_BATCHES / each:.2g} times as long"
+            )
+        if np.isnan(self.log_z):
+            found.append("log Z is not known: log p of two neighbouring rungs is too far apart; use more rungs")
         if ladder["acceptance"][worst] < _CUT_OFF:
             found.append(
                 f"swaps of rungs {worst} and {worst + 1} are accepted with probability "
@@ -324,9 +345,13 @@ class TemperedRun(SpinRun):
 
 
 def _log_z(sums: Array, offset: Array) -> Array:
-    """Return log Z of each rung, (rungs,), by bridge sampling between neighbours, from sums over scans."""
+    """Return log Z of each rung, (rungs,), by bridge sampling between neighbours, from sums over scans.
+
+    NaN from where neighbours have too little in common: there the step would be whatever the warm-up took it for.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
-        steps = np.log(sums[FORWARD, :-1]) - np.log(sums[REVERSE, :-1]) + offset
+        beyond = np.log(sums[FORWARD, :-1]) - np.log(sums[REVERSE, :-1])
+        steps = np.where(np.abs(beyond) < _FARTHEST, beyond + offset, np.nan)
     return np.concatenate([[0.0], np.cumsum(steps)])
 
 

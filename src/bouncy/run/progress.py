@@ -7,8 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from numba.core import event
 from tqdm.auto import tqdm
@@ -20,6 +21,10 @@ _INTERVAL = 0.1
 # Seconds of compiling after which a user is told about it.
 _PATIENCE = 1.0
 _STEPS = 1000
+
+Step = TypeVar("Step")
+# Whether somebody is to see what is done before a run begins.
+_shown: ContextVar[bool] = ContextVar("shown", default=False)
 
 
 @dataclass(frozen=True)
@@ -118,13 +123,22 @@ def _is_shown(progress: Any) -> bool:
 
 
 @contextmanager
-def announced_compiling(progress: Any) -> Iterator[None]:
-    """Tell a user who is shown progress why nothing moves, where something has to be compiled first."""
-    if not _is_shown(progress):
-        yield
-        return
-    with event.install_listener("numba:compile", _CompilingNotice()):
-        yield
+def announced(progress: Any) -> Iterator[None]:
+    """Tell a user who is shown progress why chains do not move: something is compiled first, or a pilot is made."""
+    token = _shown.set(_is_shown(progress))
+    try:
+        if _shown.get():
+            with event.install_listener("numba:compile", _CompilingNotice()):
+                yield
+        else:
+            yield
+    finally:
+        _shown.reset(token)
+
+
+def steps_of_pilot(steps: Sequence[Step], what: str) -> Iterator[Step]:
+    """Yield the steps of a pilot, with a bar where progress is shown."""
+    yield from tqdm(steps, what, leave=False, disable=not _shown.get(), bar_format="{desc}, {n_fmt} of {total_fmt} steps at most, {elapsed}")
 
 
 class _CompilingNotice(event.Listener):

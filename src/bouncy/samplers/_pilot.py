@@ -28,8 +28,8 @@ Array = NDArray[np.float64]
 
 # Scans of the first round; rounds before the pilot may end, and of all that there may be.
 _FIRST, _ROUNDS, _MOST_ROUNDS = 32, 5, 8
-# Spread of V beyond which no ladder is of use.
-_MOST_SPREAD = 1e9
+# Spread of V beyond which no ladder is of use, and values of which sums of squares overflow.
+_MOST_SPREAD, _LARGEST_VALUE = 1e9, 1e100
 # Rungs to begin with, and at most.
 _RUNGS, _MOST_RUNGS = 16, 256
 # Share of refused swaps above which there are too few rungs to tell.
@@ -40,6 +40,8 @@ _SETTLED = 0.15
 _CORRELATION, _MOST_SWEEPS = 0.35, 8
 # Attempted flips between two moments at which an interrupt is heard.
 _ATTEMPTS = 1 << 26
+# Sweeps, and as many before them, of the chain that a reference is first fitted to.
+_CHAIN = 100
 # States of the reference that are looked at.
 _STATES = 256
 # Means of a fitted reference stay away from -1 and 1, so that it forbids nothing.
@@ -48,18 +50,19 @@ _LARGEST_MEAN = 0.95
 
 def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence, pairs: str) -> Tempered:
     """Return a sampler with everything that was left open, a function of target and seed alone."""
+    from bouncy.run.progress import steps_of_pilot
     from bouncy.workers.ladder import LadderWorker
 
-    reference_seed, *round_seeds = seed.spawn(1 + _MOST_ROUNDS)
+    reference_seed, *round_seeds, chain_seed = seed.spawn(2 + _MOST_ROUNDS)
     generator = np.random.default_rng(reference_seed)
-    fields = np.zeros(target.d) if asked.fields is None else np.array(asked.fields)
-    ladder = asked.ladder
-    if ladder is None:
-        ladder = _first_ladder(asked.rungs or _RUNGS, _values(target, fields, generator))
-    now = replace(asked, rungs=len(ladder), ladder=ladder, sweeps_per_swap=asked.sweeps_per_swap or 1,
-                  reference="uniform" if asked.fields is None else asked.reference)  # fmt: skip
+    now = replace(asked, reference="uniform") if asked.reference == "fitted" else asked
+    if asked.reference == "fitted":
+        now = _fitted(now, target, _means_of_a_chain(asked, target, chain_seed), generator)
+    values = _values(target, np.zeros(target.d) if now.fields is None else np.array(now.fields), generator)
+    ladder = _first_ladder(asked.rungs or _RUNGS, values) if asked.ladder is None else asked.ladder
+    now = replace(now, rungs=len(ladder), ladder=ladder, sweeps_per_swap=asked.sweeps_per_swap or 1)
     states, barrier = None, np.inf
-    for k, round_seed in enumerate(round_seeds):
+    for k, round_seed in enumerate(steps_of_pilot(round_seeds, "finding a ladder")):
         worker = LadderWorker(target, now, Plan(pairs=pairs), round_seed, states)
         found = _advanced(worker, _FIRST << k, now.sweeps_per_swap or 1)
         sums, before = worker.seen + worker.sums, barrier
@@ -71,7 +74,7 @@ def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence, pairs: 
         if asked.reference == "fitted" and k + 2 == _ROUNDS:
             closed = [batch["mean"] for batch in found.batches[0]]
             mean = np.sum([*closed, worker.open_sums()[0]["mean"]], axis=0) / (_FIRST << k)
-            now = _fitted(now, target, mean, sums, generator)
+            now = _fitted(now, target, mean, generator)
         states = _by_rung(worker)
         now, places = _next(asked, now, sums, refused, crowded)
         states = states[places]
@@ -90,7 +93,13 @@ def _values(target: Target, fields: Array, generator: np.random.Generator) -> Ar
     up = 1.0 / (1.0 + np.exp(2.0 * fields))
     s = np.where(generator.random((_STATES, target.d)) < up, 1, -1).astype(np.int8)
     value = target.log_prob(s) + s @ fields + np.logaddexp(fields, -fields).sum()
-    return np.asarray(value[np.isfinite(value)])
+    found: Array = value[np.isfinite(value)]
+    if found.size and np.abs(found).max() > _LARGEST_VALUE:
+        raise ValueError(
+            f"log p of random states is as large as {np.abs(found).max():.3g}, too large for a ladder; expected "
+            f"{_LARGEST_VALUE:g} at most: clamp spins that are tied to each other, or scale the target"
+        )
+    return found
 
 
 def _first_ladder(rungs: int, values: Array) -> tuple[float, ...]:
@@ -140,23 +149,32 @@ def _sweeps(now: Tempered, sums: Array) -> int:
     return int(np.clip(round(sweeps), 1, _MOST_SWEEPS))
 
 
-def _fitted(now: Tempered, target: Target, mean: Array, sums: Array, generator: np.random.Generator) -> Tempered:
+def _means_of_a_chain(asked: Tempered, target: Target, seed: np.random.SeedSequence) -> Array:
+    """Return the means of a short chain without a ladder, which may see one mode alone."""
+    from bouncy.workers.spins import SpinWorker
+
+    worker = SpinWorker(target, asked.base_sampler, Plan(), seed, None)
+    worker.advance(_CHAIN)
+    SpinWorker.record_anew([worker])
+    found = worker.advance(_CHAIN)
+    return np.asarray(np.sum([batch["mean"] for batch in (*found.batches[0], *worker.open_sums())], axis=0) / _CHAIN)
+
+
+def _fitted(now: Tempered, target: Target, mean: Array, generator: np.random.Generator) -> Tempered:
     """Return the sampler with a fitted reference if it is nearer to the target than the uniform one.
 
     E_p[V] - E_q[V] is the integral of the variance of V over the path, and pi times the square of the barrier is never
-    more.
+    more. Of E_p[V], what depends on the reference is compared.
     """
     mean = np.clip(mean, -_LARGEST_MEAN, _LARGEST_MEAN)
     fields = -np.arctanh(mean)
-    at_target = sums[VALUE, -1] / sums[FINITE, -1]
     uniform = _values(target, np.zeros(target.d), generator)
     fitted = _values(target, fields, generator)
-    if min(uniform.size, fitted.size) < _STATES:  # walls: no mean is finite
-        return now
-    gain = mean @ fields + np.logaddexp(fields, -fields).sum() - target.d * np.log(2.0)
-    if at_target + gain - fitted.mean() < at_target - uniform.mean():
-        return replace(now, reference=tuple(fields.tolist()))
-    return now
+    is_nearer = uniform.size < fitted.size
+    if uniform.size == fitted.size == _STATES:  # no walls: the means are finite
+        gain = mean @ fields + np.logaddexp(fields, -fields).sum() - target.d * np.log(2.0)
+        is_nearer = bool(gain - fitted.mean() < -uniform.mean())
+    return replace(now, reference=tuple(fields.tolist()) if is_nearer else "uniform")
 
 
 def _by_rung(worker: LadderWorker) -> NDArray[np.int8]:

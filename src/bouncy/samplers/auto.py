@@ -75,9 +75,11 @@ class Auto(SpinSampler):
         """Return the sampler that a pilot asks for, with its settings, and why."""
         if not isinstance(target, Target):
             raise ValueError(f"'auto' chooses among samplers of spins, which {type(target).__name__} is not made of")
+        from bouncy.run.progress import steps_of_pilot
+
         tempered_seed, pilot_seed = seed.spawn(2)
         runs, apart = {}, ""
-        for sampler, _ in _CANDIDATES:
+        for sampler, _ in steps_of_pilot(_CANDIDATES, "choosing a sampler"):
             runs[sampler.name] = run = _pilot(target, sampler, pilot_seed, pairs)
             found = _apart(run)
             if found is not None:

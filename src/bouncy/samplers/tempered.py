@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,9 +38,10 @@ class Tempered(SpinSampler):
         Number of temperatures; by default about twice the barrier.
     sweeps_per_swap : int, optional
         Sweeps of the base from one swap to the next.
-    reference : "uniform", "fitted" or array_like
+    reference : "uniform", "fitted" or array_like, optional
         q: all states alike, or independent spins with the means that a pilot found, if they lower the barrier, or
-        independent spins in the fields g, (d,), that are given: log q(s) = -s.g.
+        independent spins in the fields g, (d,), that are given: log q(s) = -s.g. By default fitted for
+        `VariableSelection`, whose posterior has few variables of many, and otherwise uniform.
     ladder : array_like, optional
         The values b, from 0 to 1.
 
@@ -65,7 +66,7 @@ class Tempered(SpinSampler):
     base: str | SpinSampler = "bps-gaussian"
     rungs: int | None = None
     sweeps_per_swap: int | None = None
-    reference: Any = "uniform"
+    reference: Any = None
     ladder: Any = None
 
     def __post_init__(self) -> None:
@@ -86,7 +87,7 @@ class Tempered(SpinSampler):
         if isinstance(self.reference, str):
             if self.reference not in ("uniform", "fitted"):
                 raise ValueError(f"reference is {self.reference!r}; expected 'uniform', 'fitted' or fields, (d,)")
-        else:
+        elif self.reference is not None:
             fields = check_real_array("reference", self.reference)
             if fields.ndim != 1:
                 raise ValueError(f"reference has shape {fields.shape}; expected fields of the sites, (d,)")
@@ -123,7 +124,7 @@ class Tempered(SpinSampler):
     @property
     def fields(self) -> tuple[float, ...] | None:
         """Fields g of the reference; None where it is uniform."""
-        return None if isinstance(self.reference, str) else self.reference
+        return None if isinstance(self.reference, str) else self.reference  # None, too
 
     @property
     def clock(self) -> Clock:
@@ -149,11 +150,12 @@ class Tempered(SpinSampler):
     def prepared(self, target: Any, seed: np.random.SeedSequence, pairs: str = "none") -> tuple[Tempered, str]:
         """Return the sampler with all that was left open, found by a pilot."""
         self._check_target(target)
-        if self.ladder is not None and self.sweeps_per_swap is not None and self.reference != "fitted":
-            return self, ""
+        asked = self if self.reference is not None else replace(self, reference=target.tempered_from)
+        if asked.ladder is not None and asked.sweeps_per_swap is not None and asked.reference != "fitted":
+            return asked, ""
         from bouncy.samplers._pilot import tuned
 
-        return tuned(self, target, seed, pairs), ""
+        return tuned(asked, target, seed, pairs), ""
 
     def _check_target(self, target: Any) -> None:
         if not isinstance(target, Target):

@@ -119,6 +119,8 @@ class Target(_Base, ABC):
     kind = "spins"
     # Name of this kind of target in JSON documents, or None if it has no `to_json` and `from_json`.
     json_kind: ClassVar[str | None] = None
+    # Distribution that a ladder of temperatures begins with: "uniform", or "fitted" where most states are too unlike.
+    tempered_from: ClassVar[str] = "uniform"
     _parent: tuple[Target, NDArray[np.intp], NDArray[np.int8]] | None = None
 
     @abstractmethod

@@ -130,6 +130,8 @@ class VariableSelection(Target):
 
     selects_variables = True
 
+    tempered_from = "fitted"
+
     def __init__(
         self,
         X: Any,
