@@ -138,7 +138,8 @@ def announced(progress: Any) -> Iterator[None]:
 
 def steps_of_pilot(steps: Sequence[Step], what: str) -> Iterator[Step]:
     """Yield the steps of a pilot, with a bar where progress is shown."""
-    yield from tqdm(steps, what, leave=False, disable=not _shown.get(), bar_format="{desc}, {n_fmt} of {total_fmt} steps at most, {elapsed}")
+    form = "{desc}, {n_fmt} of {total_fmt} steps at most, {elapsed}"
+    yield from tqdm(steps, what, leave=False, disable=not _shown.get(), bar_format=form)
 
 
 class _CompilingNotice(event.Listener):
