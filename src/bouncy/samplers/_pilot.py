@@ -55,9 +55,9 @@ def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence, pairs: 
 
     reference_seed, *round_seeds, chain_seed = seed.spawn(2 + _MOST_ROUNDS)
     generator = np.random.default_rng(reference_seed)
-    now = replace(asked, reference="uniform") if asked.reference == "fitted" else asked
+    now = asked
     if asked.reference == "fitted":
-        now = _fitted(now, target, _means_of_a_chain(asked, target, chain_seed), generator)
+        now = _fitted(asked, target, _means_of_a_chain(asked, target, chain_seed), generator)
     values = _values(target, np.zeros(target.d) if now.fields is None else np.array(now.fields), generator)
     ladder = _first_ladder(asked.rungs or _RUNGS, values) if asked.ladder is None else asked.ladder
     now = replace(now, rungs=len(ladder), ladder=ladder, sweeps_per_swap=asked.sweeps_per_swap or 1)

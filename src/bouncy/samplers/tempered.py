@@ -124,7 +124,7 @@ class Tempered(SpinSampler):
     @property
     def fields(self) -> tuple[float, ...] | None:
         """Fields g of the reference; None where it is uniform."""
-        return None if isinstance(self.reference, str) else self.reference  # None, too
+        return self.reference if isinstance(self.reference, tuple) else None
 
     @property
     def clock(self) -> Clock:
