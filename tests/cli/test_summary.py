@@ -83,7 +83,7 @@ def test_models_and_runs_are_told_apart(invoke, work):
     assert "is no model but a saved run, say" in invoke("sample", "run.npz").stderr
 
 
-@pytest.mark.parametrize("suffix", MAGIC)
+@pytest.mark.parametrize("suffix", [pytest.param(name, marks=[pytest.mark.slow] * (name == "pdf")) for name in MAGIC])
 def test_pictures_are_what_their_suffix_says(invoke, work, suffix, tmp_path):
     """Catches a picture in another format than that of its name."""
     out = tmp_path / f"run.{suffix}"

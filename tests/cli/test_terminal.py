@@ -100,6 +100,7 @@ def test_sigterm_saves_a_partial_run(folder):
     assert errors == "Interrupted: this is what the run had found by then. To go on: bouncy resume job\n"
 
 
+@pytest.mark.slow
 def test_the_width_of_the_terminal_is_used(folder):
     """Catches tables and help that are cut, or wrapped, where there is room for them."""
     for columns in (80, 120):

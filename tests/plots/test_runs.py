@@ -752,6 +752,7 @@ def test_figure_of_continuous_variables(path_run):
     figure.canvas.draw()
 
 
+@pytest.mark.slow
 def test_figure_of_many_variables():
     """Catches rows that nobody can read: of 40 variables the 20 furthest from 0, the ends, are shown and said to be."""
     many = bouncy.sample(bouncy.Gaussian(np.linspace(-20, 20, 40), cov=1.0), chains=2, draws=50, seed=0)

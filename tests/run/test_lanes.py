@@ -41,6 +41,7 @@ def whole():
 # --- the same bytes ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_executors_give_the_same_bytes(whole):
     """Catches flocks that share anything, and state, such as the number of lanes, that is not sent along."""
     same(sample(threads=2), whole)
@@ -183,7 +184,7 @@ def test_flocks_are_alike_in_size(chains, lanes):
 
 
 @pytest.mark.parametrize("target", [MODEL, LATTICE], ids=["dense", "sparse"])
-@pytest.mark.parametrize("sampler", ["bps-exponential", "gibbs"])
+@pytest.mark.parametrize("sampler", [pytest.param("bps-exponential", marks=pytest.mark.slow), "gibbs"])
 def test_results_fit_together(target, sampler):
     """Catches draws of other chains than their log p, and lanes that only fill a row among counts and sums."""
     run = sample(target, sampler, thin=2, draws=70)

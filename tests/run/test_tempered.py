@@ -303,7 +303,9 @@ def same(one, other):
     ) == (other.log_z, other.log_z_se, other.log_z_bounds, other.best.log_prob, other.sampler)  # fmt: skip
 
 
-@every_model
+@pytest.mark.parametrize(
+    "kind", ["dense", *(pytest.param(k, marks=pytest.mark.slow) for k in ("sparse", "custom-log-prob"))]
+)
 def test_a_run_is_a_function_of_its_seed(kind, tmp_path):
     """Catches a pilot that is made again, or differently, and a part of a ladder that is not kept in files."""
     target = model(kind)
