@@ -96,8 +96,8 @@ _TOGETHER = ("run", "piecewise", "workers")
 # A file that needs the loops of another folder.
 _GUESTS = {"run/test_paths.py": "workers"}
 # Tests of ladders, and of densities, which have loops of their own.
-_LADDER = re.compile(r"test_tempered|test_ladder|test_auto|test_logz|\[tempered|ladder-walls")
-_DENSITY = re.compile(r"density|densities|rays")
+_LADDER = re.compile(r"test_tempered|test_ladder|test_auto|test_logz|(workers|storage)/.*\[tempered|ladder-walls")
+_DENSITY = re.compile(r"test_densit|check_density|test_rays|[\[-](thinned )?density[] -]")
 _SAMPLER = re.compile(r"hmc(?:-exponential)?|(?:gibbs|metropolis)(?:-random(?!-dense))?|exponential|gaussian")
 
 
