@@ -1570,7 +1570,7 @@ BUGS = (
     Bug(
         "L1",
         "sign of a swap",
-        (Edit(LADDER_TOLL, "gain = (b[k + 1] - b[k])", "gain = (b[k] - b[k + 1])"),),
+        (Edit(LADDER_TOLL, "exp(min((b[k + 1] - b[k])", "exp(min((b[k] - b[k + 1])"),),
         (ladder("test_the_product_law_stays[dense-bps-gaussian-uniform]"),),
     ),
     Bug(

@@ -6,7 +6,6 @@ beginning of the next sweep.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
+from bouncy._vector import exp
 from bouncy.recorders.contract import FLIPS, has_room, record_flip, record_sweep
 from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_sweep
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, Recorder
@@ -27,8 +27,6 @@ SWAP, FORWARD, REVERSE, UP, DOWN, FINITE, VALUE, SQUARE, PRODUCT, RISING, FALLIN
 ROWS = 11
 # Course of a lane, where it was last: at neither end of the ladder, at the reference, or at the target after that.
 NOWHERE, FROM_BELOW, FROM_ABOVE = 0, 1, 2
-# e^x stays finite.
-_MOST = 700.0
 
 
 @target_part()
@@ -129,9 +127,7 @@ def record_ladder(recorder, toll):
             sums[FALLING, k] += 1.0
     for k in range(b.size - 1):
         step, offset = b[k + 1] - b[k], recorder.offset[k]
-        up = max(min(step * value[k] - offset, _MOST), -_MOST)
-        down = max(min(offset - step * value[k + 1], _MOST), -_MOST)
-        grown, shrunk = math.exp(up), math.exp(down)
+        grown, shrunk = exp(step * value[k] - offset), exp(offset - step * value[k + 1])
         sums[SWAP, k] += swaps.accept[k]
         sums[UP, k] += grown
         sums[DOWN, k] += shrunk

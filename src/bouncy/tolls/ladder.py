@@ -7,7 +7,6 @@ trade temperatures, never states. At b = 0 a site is drawn from q whenever it is
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from bouncy._compile import helper
 from bouncy._dispatch import FINITE, implements, part
 from bouncy._memory import aligned_empty
 from bouncy._random import uniform
-from bouncy._vector import DRAWN
+from bouncy._vector import DRAWN, exp
 from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.ladder import FROM_ABOVE, FROM_BELOW, NOWHERE, record_ladder
 from bouncy.targets.lanes import park_lane
@@ -114,8 +113,7 @@ def _exchange(toll, target, recorder, s):
     for k in range(b.size):
         swaps.value[k] = toll.log_prob[lane[k]]
     for k in range(top):
-        gain = (b[k + 1] - b[k]) * (swaps.value[k] - swaps.value[k + 1])
-        accept[k] = 1.0 if gain >= 0.0 else math.exp(gain)
+        accept[k] = exp(min((b[k + 1] - b[k]) * (swaps.value[k] - swaps.value[k + 1]), 0.0))
     record_ladder(recorder, toll)
     for k in range(before.size):
         before[k] = toll.log_prob[k]
