@@ -1637,7 +1637,7 @@ BUGS = (
         "L12",
         "a lane that leaves the reference keeps the cache of other spins",
         (Edit(ADDRESS_LANES, "        if n == view.parked[0]:\n            init(lane, spins)\n", ""),),
-        (ladder("test_the_product_law_stays[walls-bps-gaussian-uniform]"),),
+        (ladder("test_the_product_law_stays[cached-bps-gaussian-uniform]"),),
     ),
     Bug(
         "L13",

@@ -48,6 +48,8 @@ def flip_cost(s, i):
 def target(name):
     if name == "walls":
         return bouncy.Custom(3, flip_cost, log_prob)
+    if name == "cached":  # costs are differences to a log p that is kept
+        return bouncy.Custom(3, log_prob=log_prob)
     return bouncy.MRF(scipy.sparse.csr_array(M) if name == "sparse" else M, R)
 
 
@@ -86,6 +88,7 @@ CASES = [
     ("dense", "metropolis", FIELDS),
     ("walls", "bps-gaussian", "uniform"),
     ("walls", "gibbs-random", FIELDS),
+    ("cached", "bps-gaussian", "uniform"),
 ]
 
 
