@@ -1676,6 +1676,12 @@ BUGS = (
         ("tests/samplers/test_auto.py::test_ties_keep_metropolis_out",),
     ),
     Bug(
+        "L22",
+        "states that turn to and fro are taken to forget at once",
+        (Edit("results/overlap.py", "1.0 - 2.0 * (np.arange(n) % 2)", "1.0 - 0.0 * (np.arange(n) % 2)"),),
+        ("tests/plots/test_runs.py::test_overlap_within_a_chain_is_of_draws_that_are_far_apart[2000-True]",),
+    ),
+    Bug(
         "L19",
         "batches of a ladder are as short as those of a chain",
         (Edit(TEMPERED, "_TRIPS_PER_BATCH = 2.0", "_TRIPS_PER_BATCH = 0.0"),),

@@ -618,13 +618,15 @@ def test_overlaps_are_those_of_their_definition():
     np.testing.assert_allclose(found.mean_between, np.mean(expected))
 
 
-def test_overlap_within_a_chain_is_of_draws_that_are_far_apart():
+@pytest.mark.parametrize(("draws", "turned"), [(4000, False), (2000, True)])
+def test_overlap_within_a_chain_is_of_draws_that_are_far_apart(draws, turned):
     """Catches a lag shorter than the memory of a chain: of spins that stay for 50 draws, it must be longer than that.
 
-    Far apart, draws of one chain overlap as little as those of two: 0 with a standard deviation below 0.03.
+    Far apart, draws of one chain overlap as little as those of two: 0 with a standard deviation below 0.03. Spins that
+    turn in nearly every draw remember as long, although their averages converge at once.
     """
     rng = np.random.default_rng([base_seed(), 10])
-    steps = np.where(rng.random((2, 4000, 200)) < 0.01, -1, 1).astype(np.int8)
+    steps = np.where((rng.random((2, draws, 200)) < 0.01) != turned, -1, 1).astype(np.int8)
     found = overlap_of(np.cumprod(steps, axis=1, dtype=np.int8))
     assert 100 < found.lag < 1000
     assert found.lag % found.spacing == 0

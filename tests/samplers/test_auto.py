@@ -39,6 +39,12 @@ def test_easy_targets_are_not():
     assert bouncy.sample(bouncy.MRF.random(4, seed=1), **QUICK).diagnostics.get("auto") is None
 
 
+def test_states_that_turn_to_and_fro_are_no_modes():
+    """Catches Gibbs, whose error is tenfold here, where the others turn nearly every spin in each sweep."""
+    run = auto(bouncy.MRF.random(100, sigma_M=0.02, sigma_r=0.0, seed=3))
+    assert run.sampler.name == "metropolis"
+
+
 @pytest.mark.parametrize("target", [bouncy.MRF.ising((6, 6), 0.2), bouncy.MRF(np.zeros((5, 5)))], ids=["torus", "flat"])
 def test_ties_keep_metropolis_out(target):
     """Catches sites in turn on a target where flips cost nothing, on which they may visit few states."""

@@ -141,13 +141,18 @@ def _lag(s: NDArray[np.int8]) -> int:
     Of the magnetisation, or of the site that is slower than nine in ten: the slowest of many is mostly one whose time
     was estimated badly. Times are taken in each chain by itself and averaged; with the distance between the chains in
     them, those of chains that are stuck apart would never end. What never moves has none.
+
+    Where nearly every attempt flips its spin, states turn to and fro: their averages converge at once, but two draws
+    later a state is nearly what it was. So the same is asked of every other state with its spins turned.
     """
     n = s.shape[1]
     some = s[:, :, :: -(-s.shape[2] // _MOST_SITES)]
     followed = np.concatenate([s.mean(axis=2, keepdims=True), some], axis=2)
-    sizes = np.array([effective_sample_size(chain[None]) for chain in followed])
-    times = np.where(np.isnan(sizes), 0.0, n / np.where(np.isnan(sizes), 1.0, sizes)).mean(axis=0)
-    slow = max(times[0], np.quantile(times[1:], 0.9))
+    slow = 0.0
+    for trace in (followed, followed * (1.0 - 2.0 * (np.arange(n) % 2))[:, None]):
+        sizes = np.array([effective_sample_size(chain[None]) for chain in trace])
+        times = np.where(np.isnan(sizes), 0.0, n / np.where(np.isnan(sizes), 1.0, sizes)).mean(axis=0)
+        slow = max(slow, times[0], np.quantile(times[1:], 0.9))
     return int(np.clip(np.ceil(_TIMES * slow), 1, n // 2))
 
 
