@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 import bouncy
 from bouncy import Density, TargetError
+from bouncy._dispatch import check_bounds, named_state
 from bouncy._random import exponential, fill_normal, new_state
 from bouncy.piecewise import Metropolis
 from bouncy.piecewise.motion import advance, prepare
@@ -247,6 +249,16 @@ def test_correlations_are_mixed_with_those_so_far():
             assert walk.step[SEEN] == walk.spread.any() == 0.0
             directions = walk.scale.prod() * walk.factor.diagonal().prod()
             np.testing.assert_allclose(walk.step[STEP] * np.sqrt(directions), width)
+
+
+def test_roots_of_correlations_may_be_rounded():
+    """Catches a checkpoint of our own that is refused because an entry is 1 and a rounding error."""
+    target = Density(2, normal_log_prob, normal_gradient, scale=[1.0, 2.0])
+    walk = launch(target, np.zeros(2), np.random.SeedSequence(0)).walk
+    for entry, fits in ((1.0 + 1e-15, True), (1.1, False), (0.0, False)):
+        walk.factor[0, 0] = entry
+        with contextlib.nullcontext() if fits else pytest.raises(ValueError, match=r"motion\.factor"):
+            check_bounds(named_state("motion", walk), "motion", walk)
 
 
 def test_scale_and_step_stay_while_results_are_recorded():

@@ -39,6 +39,8 @@ _FEWEST_MOVES = 20
 _SMALLEST, _LARGEST = 1e-100, 1e100
 # Variables up to which proposals are correlated as the target is. Of more, one costs as much as many a log p.
 _MOST_CORRELATED = 32
+# Entries of a root of correlations are between -1 and 1, but for rounding.
+_LARGEST_ROOT = 1.0 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ NAMED = (
     bounds={
         "y": lambda walk: (-_LARGEST, _LARGEST),
         "scale": lambda walk: (_SMALLEST, _LARGEST),
-        "factor": lambda walk: (np.where(np.eye(len(walk.factor)), _SMALLEST, -1.0), 1.0),
+        "factor": lambda walk: (np.where(np.eye(len(walk.factor)), _SMALLEST, -_LARGEST_ROOT), _LARGEST_ROOT),
         "step": lambda walk: ([_SMALLEST, 0.0, 0.0, 0.0], [_LARGEST, inf, inf, FINITE]),
     },
 )  # fmt: skip
@@ -227,7 +229,7 @@ def _sweep(walk, view, recorder, sweep_time):
     walk.U[0] = U
     recorder.open_events[HITS] += sweep_time
     recorder.open_events[FLIPS] += accepted
-    _tune(walk, accepted, sweep_time)
+    _learn(walk, accepted, sweep_time)
     end_sweep(recorder, y, -U)
     return True
 
@@ -277,7 +279,7 @@ def _row_of(view, i, y):
 
 
 @helper
-def _tune(walk, accepted, proposals):
+def _learn(walk, accepted, proposals):
     """Let the step be longer where a larger share of a sweep was accepted than is best, and note what it changed."""
     if walk.step[TUNED] == inf:
         return
