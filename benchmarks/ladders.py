@@ -21,9 +21,9 @@ from timing import Job, cpu_seconds
 import bouncy
 from bouncy._dispatch import implements
 from bouncy._vector import padded
-from bouncy.recorders.contract import FLIPS, has_room, record_flip, record_sweep
+from bouncy.recorders.contract import FLIPS, SWEEP_END, has_room, record_flip, record_sweep
 from bouncy.recorders.ladder import ColdView
-from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_sweep
+from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep
 from bouncy.recorders.recorder import Recorder
 from bouncy.targets.contract import Target
 from bouncy.targets.lanes import read_lanes
@@ -94,7 +94,8 @@ def lanes_worker(
         chain = LadderWorker(target, sampler, Plan(), np.random.SeedSequence(0), None).recorder
         cold, own = ColdView(np.zeros(-(-d // 4) * 4), np.zeros(1)), worker.s[:, width - 1].copy()
         log_prob, events = np.zeros(worker.s.shape[1]), worker.recorder.open_events
-        worker.recorder = OneLane(chain.open_mean, events, chain, cold, own, np.array([width - 1]), log_prob)
+        never, lane = np.array([SWEEP_END]), np.array([width - 1])
+        worker.recorder = OneLane(chain.open_mean, events, never, chain, cold, own, lane, log_prob)
     return worker
 
 
@@ -102,7 +103,8 @@ class OneLane(NamedTuple):
     """What a ladder records of its lanes: one of them as a chain alone, and log p of all at the end of a scan."""
 
     open_mean: Array  # (d,)
-    open_events: Array  # (4, lanes)
+    open_events: Array  # (5, lanes)
+    due: NDArray[np.int64]  # (1,) never
     chain: Recorder
     cold: ColdView
     s: NDArray[np.int8]  # (d,) spins of the lane
@@ -117,6 +119,11 @@ def _fetch(recorder, i):
 
 @implements(follow_lanes, OneLane)
 def _stay(recorder, toll, s):
+    pass
+
+
+@implements(record_lane_means, OneLane)
+def _record_means(recorder, toll, target, s):
     pass
 
 

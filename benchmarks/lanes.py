@@ -15,7 +15,7 @@ from timing import interleaved, median
 import bouncy
 
 TITLE = "Time per attempted flip and chain, chains sharing a clock / bare systematic-scan Metropolis loop"
-NOTE = "The bare loop moves one chain and records nothing. Means are conditional means and time averages, every sweep."
+NOTE = "The bare loop moves one chain and records nothing. Means: conditional means, once a sweep, and time averages."
 HEADER = "model | sampler | chains | recorded"
 
 SAMPLERS = ("bps-gaussian", "bps-exponential", "metropolis", "gibbs")

@@ -120,7 +120,7 @@ def trace_mean(trace: np.ndarray) -> tuple[float, float, int]:
     chains, draws = trace.shape
     length = draws // BATCHES
     batches = trace[:, : BATCHES * length].reshape(chains * BATCHES, length).sum(axis=1)
-    return float(trace.mean()), float(standard_error(batches, length, trace.size)), batches.size
+    return float(trace.mean()), float(standard_error(batches, np.full(batches.size, length), trace.size)), batches.size
 
 
 # Printing -------------------------------------------------------------------------------------------------------------

@@ -108,8 +108,8 @@ def sample(
         take that long. For continuous targets it is the time in which a particle on N(0, I) would cross d medians, or
         one trajectory of HMC.
     thin : int
-        Sweeps, for HMC trajectories, from one draw to the next. Means use every sweep, and the whole path between them,
-        in any case.
+        Sweeps, for HMC trajectories, from one draw to the next. Means are recorded once a sweep in any case, and use
+        the whole path between draws.
     seed : int or SeedSequence, optional
         Fixes every byte of the result, whatever the number of threads. `run.seed` tells what was used.
     initial : array_like, optional

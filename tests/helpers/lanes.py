@@ -17,7 +17,7 @@ from bouncy._dispatch import implements, part
 from bouncy._random import next_bits
 from bouncy._vector import DRAWN, add_product, add_products, draw_uniforms, exp
 from bouncy.clocks.contract import fill, shift
-from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
+from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, MEANS, REFRESHMENTS
 from bouncy.targets.lanes import flip_lanes, init_lanes, lane_costs, lane_log_probs, settle_lanes
 from bouncy.targets.mrf import MRF
 from bouncy.tolls.contract import pay
@@ -127,7 +127,7 @@ class Sums(NamedTuple):
     mean: NDArray[np.float64]  # (d,)
     pair_path: NDArray[np.float64]  # (d, d)
     pair_mean: NDArray[np.float64]  # (d, d)
-    events: NDArray[np.float64]  # (4,)
+    events: NDArray[np.float64]  # (5,)
 
 
 class Twin:
@@ -147,9 +147,11 @@ class Twin:
         self.clock, self.sweep_time, self.bath = worker.clock, worker.sweep_time, worker.toll.bath[0]
         self.rng = [np.ascontiguousarray(worker.rng[:, k]) for k in range(worker.chains)]
         self.s = worker.x
-        self.sums = [Sums(*(np.zeros(n) for n in (self.d, self.d)), *np.zeros((2, self.d, self.d)), np.zeros(4))
+        self.sums = [Sums(*(np.zeros(n) for n in (self.d, self.d)), *np.zeros((2, self.d, self.d)), np.zeros(5))
                      for _ in self.rng]  # fmt: skip
         self.flips = np.zeros(self.d, np.int64)
+        self.by_attempts = worker.recorder.every == self.d
+        self.since: int | None = None  # attempts since means were recorded, where that matters
 
     def log_prob(self, s: NDArray[np.int8]) -> float:
         return float(-(self.r @ s) - 0.5 * (s @ self.M @ s))
@@ -173,14 +175,21 @@ class Twin:
         for s, rng, sums in zip(self.s, self.rng, self.sums, strict=True):
             flips = self._follow(s, sums, times, sites, listed_uniforms(rng, len(sites)))
             sums.events[[HITS, FLIPS, BOUNCES, REFRESHMENTS]] += len(sites), flips, bounces, refreshments
-            means = -np.tanh(self.r + self.M @ s)
-            sums.mean[:] += means
-            sums.pair_mean[:] += 0.5 * (np.outer(s, means) + np.outer(means, s))
+            if self.since is None:
+                self._record(s, sums)
+        if self.by_attempts:
+            self.since = 0 if self.since is None else (self.since + len(sites)) % self.d
+
+    def _record(self, s: Any, sums: Sums) -> None:
+        means = -np.tanh(self.r + self.M @ s)
+        sums.mean[:] += means
+        sums.pair_mean[:] += 0.5 * (np.outer(s, means) + np.outer(means, s))
+        sums.events[MEANS] += 1
 
     def _follow(self, s: Any, sums: Sums, times: list[float], sites: list[int], numbers: list[float]) -> int:
         """Take one lane through the hits of a sweep, and return how many of them were flips."""
         now, flips = 0.0, 0
-        for t, i, u in zip(times, sites, numbers, strict=True):
+        for n, (t, i, u) in enumerate(zip(times, sites, numbers, strict=True), 1):
             before = self.log_prob(s)
             s[i] = -s[i]
             passes = u * (self.bath + math.exp(before - self.log_prob(s))) < 1.0
@@ -190,6 +199,8 @@ class Twin:
                 now, flips = t, flips + 1
                 self.flips[i] += 1
                 s[i] = -s[i]
+            if self.since is not None and (self.since + n) % self.d == 0:
+                self._record(s, sums)
         self._stay(s, sums, self.sweep_time - now)
         return flips
 

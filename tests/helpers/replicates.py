@@ -20,6 +20,7 @@ from bouncy._validation import as_seed_sequence, check_count, check_nonnegative,
 from bouncy.clocks.by_address import linked
 from bouncy.clocks.contract import Clock, position, restart
 from bouncy.enumeration import exact, states
+from bouncy.recorders.contract import MEANS, SWEEP_END
 from bouncy.recorders.pairs import AllPairs, EdgePairs, NoPairs, Pairs, all_pairs, edge_pairs, no_pairs
 from bouncy.recorders.recorder import new_recorder
 from bouncy.samplers.contract import SpinSampler
@@ -43,7 +44,7 @@ class Replicates(NamedTuple):
     s: NDArray[np.int8]  # (R, d) final spins
     z: NDArray[np.float64]  # (R, d) final distances
     w: NDArray[np.float64]  # (R, d) final speeds
-    events: NDArray[np.float64]  # (R, 4) hits, flips, bounces, refreshments
+    events: NDArray[np.float64]  # (R, 5) hits, flips, bounces, refreshments, means
 
 
 def replicate(
@@ -64,7 +65,7 @@ def replicate(
     Parameters
     ----------
     starts : (R, d) spins at time 0; (z, w) and the budget are drawn from their stationary laws.
-    sweep_time : time between two recordings of the conditional means, in units of the clock.
+    sweep_time : time of a sweep, in units of the clock.
     refreshment_rate : expected refreshments per unit time.
     seed : int or SeedSequence.
     pairs : which pair averages to keep, numbered as by the recorder of pairs.
@@ -74,7 +75,8 @@ def replicate(
     refreshment_rate = check_nonnegative("refreshment_rate", refreshment_rate)
     clock_state, toll_state = (new_state(child) for child in as_seed_sequence(seed).spawn(2))
     running = clock.start(target.d, refreshment_rate, clock_state)
-    return _replicate(target, running, new_toll(running, toll_state), starts, sweep_time, n_sweeps, pairs, capacity)
+    toll = new_toll(running, toll_state)
+    return _replicate(target, clock, running, toll, starts, sweep_time, n_sweeps, pairs, capacity)
 
 
 def replicate_sampler(
@@ -82,11 +84,13 @@ def replicate_sampler(
 ) -> Replicates:
     """Run one replicate per row of `starts` with a sampler as a user would; the arguments are those of `replicate`."""
     running, toll = sampler.start(target.d, as_seed_sequence(seed))
-    return _replicate(target, running, toll, starts, sampler.sweep_time(target.d), n_sweeps, pairs, capacity=64)
+    sweep_time = sampler.sweep_time(target.d)
+    return _replicate(target, sampler.clock, running, toll, starts, sweep_time, n_sweeps, pairs, capacity=64)
 
 
 def _replicate(
     target: Target,
+    clock: Clock,
     running: Any,
     toll: Any,
     starts: ArrayLike,
@@ -106,7 +110,7 @@ def _replicate(
         linked(running),
         toll,
         view,
-        new_recorder(d, recorded_pairs),
+        new_recorder(d, recorded_pairs, clock.by_attempts),
         np.empty(d, np.int8),
         np.zeros(1, np.int64),
         np.empty(capacity),
@@ -174,7 +178,7 @@ def _allocate(n: int, d: int, n_pairs: int) -> Replicates:
         s=np.empty((n, d), np.int8),
         z=np.empty((n, d)),
         w=np.empty((n, d)),
-        events=np.empty((n, 4)),
+        events=np.empty((n, 5)),
     )
 
 
@@ -186,6 +190,7 @@ def _run(clock, toll, target, recorder, s, flips_since_resync, times, sites, swe
             s[i] = starts[k, i]
         init(target, s)
         flips_since_resync[0] = 0
+        recorder.due[0] = SWEEP_END
         restart(clock)
         renew(toll)
         position(clock, 0.0, out.start_z[k], out.start_w[k])
@@ -193,55 +198,55 @@ def _run(clock, toll, target, recorder, s, flips_since_resync, times, sites, swe
             break
         # The loop has moved the origin of time to the end of the last sweep.
         position(clock, 0.0, out.z[k], out.w[k])
-        read_open_batch(recorder, n_sweeps, n_sweeps * sweep_time, s, out, k)
+        read_open_batch(recorder, n_sweeps * sweep_time, s, out, k)
 
 
 @helper
-def read_open_batch(recorder, n_sweeps, duration, s, out, k):
+def read_open_batch(recorder, duration, s, out, k):
     """Write the averages over the open batch and s into row k of `out`, and begin a new batch."""
-    t = recorder.elapsed[0]
+    t, means = recorder.elapsed[0], recorder.open_events[MEANS]
     recorder.elapsed[0] = 0.0
     for i in range(s.size):
         recorder.open_path[i] += s[i] * t
         out.path[k, i] = recorder.open_path[i] / duration
-        out.mean[k, i] = recorder.open_mean[i] / n_sweeps
+        out.mean[k, i] = recorder.open_mean[i] / means
         recorder.open_mean[i] = 0.0
         out.s[k, i] = s[i]
-    _read_pairs(recorder.pairs, recorder.open_path, s, t, n_sweeps, duration, out.pair_path[k], out.pair_mean[k])
+    _read_pairs(recorder.pairs, recorder.open_path, s, t, means, duration, out.pair_path[k], out.pair_mean[k])
     for i in range(s.size):
         recorder.open_path[i] = 0.0
-    for j in range(4):
+    for j in range(5):
         out.events[k, j] = recorder.open_events[j]
         recorder.open_events[j] = 0.0
 
 
 @generic
-def _read_pairs(pairs, integral, s, t, n_sweeps, duration, path, mean):
+def _read_pairs(pairs, integral, s, t, means, duration, path, mean):
     """Write the averages of pairs over the open batch, and begin a new one; `integral`, (d,), is that of s."""
 
 
 @implements(_read_pairs, NoPairs)
-def _read_no_pairs(pairs, integral, s, t, n_sweeps, duration, path, mean):
+def _read_no_pairs(pairs, integral, s, t, means, duration, path, mean):
     pass
 
 
 @implements(_read_pairs, EdgePairs)
-def _read_edge_pairs(pairs, integral, s, t, n_sweeps, duration, path, mean):
+def _read_edge_pairs(pairs, integral, s, t, means, duration, path, mean):
     for e in range(path.size):
         path[e] = (pairs.open_path[e] + s[pairs.ends[0, e]] * s[pairs.ends[1, e]] * t) / duration
-        mean[e] = pairs.open_mean[e] / n_sweeps
+        mean[e] = pairs.open_mean[e] / means
         pairs.open_path[e] = 0.0
         pairs.open_mean[e] = 0.0
 
 
 @implements(_read_pairs, AllPairs)
-def _read_all_pairs(pairs, integral, s, t, n_sweeps, duration, path, mean):
+def _read_all_pairs(pairs, integral, s, t, means, duration, path, mean):
     d = s.size
     for i in range(d):
         for j in range(d):
             ends = s[i] * integral[j] + s[j] * integral[i]
             path[i * d + j] = 0.5 * (pairs.open_path[i, j] + pairs.open_path[j, i] + ends) / duration
-            mean[i * d + j] = 0.5 * (pairs.open_mean[i, j] + pairs.open_mean[j, i]) / n_sweeps
+            mean[i * d + j] = 0.5 * (pairs.open_mean[i, j] + pairs.open_mean[j, i]) / means
     for i in range(d):
         for j in range(d):
             pairs.open_path[i, j] = 0.0

@@ -599,8 +599,8 @@ BUGS = (
         (
             Edit(
                 KERNEL,
-                "            if failed(target):\n                return n_sweeps - sweep\n            n,",
-                "            n,",
+                "            if failed(target):\n                return n_sweeps - sweep\n            room",
+                "            room",
             ),
             Edit(KERNEL, "if not cost > -np.inf and failed(target):", "if False:"),
             Edit(
@@ -1451,7 +1451,7 @@ BUGS = (
     Bug(
         "F6",
         "what was put off is not settled at the end of a sweep",
-        (Edit(FLOCK_KERNEL, "        settle_lanes(target)\n", ""),),
+        (Edit(FLOCK_KERNEL, "        settle_lanes(target)\n        shift", "        shift"),),
         (flock("test_a_flock_goes_on_in_another_worker[dense]"),),
     ),
     Bug(
@@ -1467,8 +1467,8 @@ BUGS = (
             Edit(FLOCK_KERNEL, "        hits = 0\n        drawn = 0\n", "        hits = 0\n"),
             Edit(
                 FLOCK_KERNEL,
-                "    events = recorder.open_events\n",
-                "    events = recorder.open_events\n    drawn = 0\n",
+                "    events, due = recorder.open_events, recorder.due\n",
+                "    events, due = recorder.open_events, recorder.due\n    drawn = 0\n",
             ),
         ),
         (twin("gibbs-dense-small"),),
@@ -1674,6 +1674,24 @@ BUGS = (
         "auto takes a scan in turn on a target with ties",
         (Edit(AUTO, "return True\n    return False", "return False\n    return False"),),
         ("tests/samplers/test_auto.py::test_ties_keep_metropolis_out",),
+    ),
+    Bug(
+        "M1",
+        "means of BPS are recorded at the ends of sweeps",
+        (Edit(RECORDER, "recorder.due[0] = recorder.every", "recorder.due[0] = SWEEP_END"),),
+        ("tests/workers/test_slices.py::test_path_averages_equal_those_of_the_event_list[bps-gaussian]",),
+    ),
+    Bug(
+        "M2",
+        "means of lanes are recorded one attempt late",
+        (Edit(LANE_RECORDER, "recorder.due[0] = recorder.every", "recorder.due[0] = recorder.every + 1"),),
+        (twin("bps-gaussian-dense-small"),),
+    ),
+    Bug(
+        "M3",
+        "HMC, whose hits depend on the spins, records means after every d of them",
+        (Edit("clocks/parabolic.py", "    allocate=_allocate,\n", "    allocate=_allocate,\n    by_attempts=True,\n"),),
+        (law("test_conditional_means", HMC_EXPONENTIAL_TRIANGLE),),
     ),
     Bug(
         "L22",

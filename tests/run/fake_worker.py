@@ -56,6 +56,9 @@ class FakeWorker(Worker):
     def open_sums(self) -> Any:
         return [{}]
 
+    def mean_weight(self, batch, sweeps):
+        return 1.0
+
     def totals(self) -> Any:
         return [{}]
 

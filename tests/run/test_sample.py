@@ -197,7 +197,7 @@ def test_clock_that_never_bounces_is_called_a_bug(target):
     run = bouncy.sample(target, draws=200, seed=0)
 
     def still(batch):
-        return {**batch, "events": np.where(np.arange(4) == BOUNCES, 0.0, batch["events"])}
+        return {**batch, "events": np.where(np.arange(5) == BOUNCES, 0.0, batch["events"])}
 
     data = run._data
     records = data.records.shared()

@@ -447,9 +447,9 @@ def test_other_versions_of_the_format_are_refused_by_name(tmp_path):
     plain().save(path)
 
     def change(header, arrays):
-        header["version"] = 3
+        header["version"] = 99
         header["origin"]["versions"]["bouncy"] = "7.0"
 
     rewrite(path, change)
-    with pytest.raises(RunFileError, match=r"version 7\.0 of bouncy in format 3"):
+    with pytest.raises(RunFileError, match=r"version 7\.0 of bouncy in format 99"):
         bouncy.Run.load(path)

@@ -14,7 +14,7 @@ import scipy.sparse
 import bouncy
 from bouncy._vector import padded
 from bouncy.enumeration import exact, states
-from bouncy.recorders.contract import FLIPS, HITS
+from bouncy.recorders.contract import FLIPS, HITS, MEANS, SWEEP_END
 from bouncy.recorders.lanes import clear_lanes
 from bouncy.recorders.recorder import new_recorder, open_sums
 from bouncy.samplers import as_sampler
@@ -61,6 +61,7 @@ def begin_at(worker, s):
     """Have all lanes of a flock, (d, lanes), go on from other spins, with a new batch."""
     worker.s[...] = s
     worker.since_resync[0] = 0
+    worker.recorder.due[0] = SWEEP_END
     settle_flock(worker.view, worker.s)
     clear_lanes(worker.recorder)
 
@@ -131,7 +132,7 @@ def test_a_flock_of_one_lane_is_a_chain(sampler, storage):
         hits = so_far
     s, view = other.x[0].copy(), target.view()
     init(view, s)
-    recorder = new_recorder(target.d, new_pairs(target, "edges"))
+    recorder = new_recorder(target.d, new_pairs(target, "edges"), by_attempts="bps" in sampler)
     toll = Listed(np.array(numbers), worker.toll.bath, np.zeros(1, np.int64), np.zeros(1))
     with np.errstate(over="ignore"):
         left = run_sweeps(
@@ -164,7 +165,7 @@ def rounds(worker, draw):
         yield (
             worker.s.T.copy(),
             path.T / (SWEEPS * worker.sweep_time),
-            worker.recorder.open_mean.T / SWEEPS,
+            (worker.recorder.open_mean / worker.recorder.open_events[MEANS]).T,
         )
 
 
@@ -397,7 +398,8 @@ def test_one_site(sampler):
     worker = flock(bouncy.MRF([[0.0]], [0.3]), sampler, 13, pairs="all")
     found = worker.advance(40, Keep("draws"))
     for batches, own in zip(found.batches, worker.open_sums(), strict=True):
-        close(total([*batches, own])["mean"], -40 * np.tanh([0.3]))
+        sums = total([*batches, own])
+        close(sums["mean"] / sums["events"][MEANS], -np.tanh([0.3]))
     assert {int(s) for rows in found.rows for s in rows["draws"].ravel()} == {-1, 1}
 
 

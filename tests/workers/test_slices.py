@@ -8,7 +8,7 @@ import pytest
 from bouncy._compile import kernel
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.batches import Batches, batch_length
-from bouncy.recorders.contract import FLIPS, HITS
+from bouncy.recorders.contract import FLIPS, HITS, MEANS, SWEEP_END
 from bouncy.samplers import names
 from bouncy.targets.contract import flip_cost, on_flip
 from bouncy.tolls.contract import pay
@@ -96,11 +96,12 @@ def test_compiled_reading_of_spins_is_open_sums(pairs, monkeypatch):
     """Catches law tests that read other sums than results do, or leave a rest of them to the next replicate."""
     worker = only_one_batch(recording({"all": "bps-gaussian"}.get(pairs, f"bps-gaussian-{pairs}")), monkeypatch)
     (sums,), duration = worker.open_sums(), SWEEPS * worker.sweep_time
+    means = sums["events"][MEANS]
     out = _allocate(1, SPINS.d, sums["pair_path"].size if pairs != "none" else 0)
-    _read_spins(worker.recorder, SWEEPS, duration, worker.s, out)
-    found = {"path": out.path[0] * duration, "mean": out.mean[0] * SWEEPS, "events": out.events[0]}
+    _read_spins(worker.recorder, duration, worker.s, out)
+    found = {"path": out.path[0] * duration, "mean": out.mean[0] * means, "events": out.events[0]}
     if pairs != "none":
-        found |= {"pair_path": out.pair_path[0] * duration, "pair_mean": out.pair_mean[0] * SWEEPS}
+        found |= {"pair_path": out.pair_path[0] * duration, "pair_mean": out.pair_mean[0] * means}
     compare(found, dict(sums), functools.partial(np.testing.assert_allclose, rtol=1e-13, atol=1e-13))
     assert out.s[0].tobytes() == worker.s.tobytes()
     assert not any(array.any() for array in worker.open_sums()[0].values())
@@ -121,8 +122,8 @@ def test_compiled_reading_of_paths_is_open_sums(monkeypatch):
 
 
 @kernel
-def _read_spins(recorder, n_sweeps, duration, s, out):
-    read_open_batch(recorder, n_sweeps, duration, s, out, 0)
+def _read_spins(recorder, duration, s, out):
+    read_open_batch(recorder, duration, s, out, 0)
 
 
 @kernel
@@ -135,7 +136,8 @@ def test_path_averages_equal_those_of_the_event_list(sampler):
     """Catches holding times that do not sum to the run's time: the averages are recomputed from hits one by one."""
     fast, slow, d = new_worker(sampler), new_worker(sampler), SPINS.d
     found = total([*fast.advance(SWEEPS).batches[0], *fast.open_sums()])
-    integral, pairs, conditional, hits, flips = np.zeros(d), np.zeros((d, d)), np.zeros(d), 0, np.zeros(d, np.int64)
+    integral, pairs, conditional, hits, flips = np.zeros(d), np.zeros((d, d)), [], 0, np.zeros(d, np.int64)
+    since = None  # attempts since means were recorded, where they are not recorded at the end of a sweep
     times, sites = np.empty(999), np.empty(999, np.int32)
     purse = slow.toll.purse[0]
     with np.errstate(over="ignore"):
@@ -154,12 +156,19 @@ def test_path_averages_equal_those_of_the_event_list(sampler):
                             slow.s[i] = -slow.s[i]
                             on_flip(slow.view, slow.s, i)
                             flips[i] += 1
+                        since = None if since is None else since + 1
+                        if since == d:
+                            conditional.append(-np.tanh(SPINS.r + SPINS.M @ slow.s))
+                            since = 0
             shift(slow.clock, slow.sweep_time)
-            conditional -= np.tanh(SPINS.r + SPINS.M @ slow.s)
+            if since is None:
+                conditional.append(-np.tanh(SPINS.r + SPINS.M @ slow.s))
+                since = 0 if slow.recorder.every != SWEEP_END else None
     assert (fast.s == slow.s).all()
     close(found["path"], integral)
     close(found["pair_path"], pairs.ravel())
-    close(found["mean"], conditional)
+    close(found["mean"], np.sum(conditional, axis=0))
+    assert found["events"][MEANS] == len(conditional)
     assert found["events"][HITS] == hits
     assert found["events"][FLIPS] == flips.sum()
     assert (fast.totals()[0]["flips"] == flips).all()

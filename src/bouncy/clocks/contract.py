@@ -41,6 +41,10 @@ class Clock:
         trajectory regularly, a scan never.
     hit_rate, bounce_rate : callable
         Expected hits (all sites) and gradient bounces per unit time at stationarity, as functions of d.
+    by_attempts : bool
+        Whether conditional means are recorded after every d attempts rather than at the ends of sweeps. The hits of a
+        billiard never depend on the spins, so that this leaves no bias, and their number in a sweep varies, so that it
+        makes a difference. Those of a trajectory do depend on them, by way of energies; a scan has d in a sweep anyway.
     slow : callable
         `slow(d)` returns the variance, relative to the square of its mean, of the hit rate given what changes only by
         refreshment, and how many refreshments that takes to be forgotten.
@@ -51,6 +55,7 @@ class Clock:
     allocate: Callable[[int, float, NDArray[np.uint64]], Any]
     hit_rate: Callable[[int], float]
     bounce_rate: Callable[[int], float] = lambda d: 0.0
+    by_attempts: bool = False
     slow: Callable[[int], tuple[float, float]] = lambda d: (0.0, 1.0)
 
     def start(self, d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> Any:

@@ -110,6 +110,7 @@ EXPONENTIAL = Clock(
     allocate=_allocate,
     hit_rate=lambda d: d * mean_speed(d) / 2,
     bounce_rate=lambda d: sqrt(d) * mean_speed(d) / 2,
+    by_attempts=True,
     # The rate follows sum |w_i|, which a refreshment draws anew.
     slow=lambda d: ((pi / 2 - 1) / d, 1.0),
 )

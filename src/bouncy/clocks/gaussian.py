@@ -101,6 +101,7 @@ GAUSSIAN = Clock(
     allocate=_allocate,
     hit_rate=lambda d: d * mean_speed(d) / 2 * sqrt(2 / pi),
     bounce_rate=lambda d: 1 / sqrt(2 * pi),
+    by_attempts=True,
     slow=lambda d: (_variance_over_planes(d), d),
 )
 

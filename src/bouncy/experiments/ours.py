@@ -12,7 +12,7 @@ from bouncy.clocks.by_address import linked
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.batches import Batches, batch_length
 from bouncy.recorders.contract import FLIPS, HITS
-from bouncy.results.moments import Sums, as_matrix
+from bouncy.results.moments import Sums, Weight, as_matrix, means_recorded
 from bouncy.samplers import as_sampler
 from bouncy.samplers.contract import SpinSampler
 from bouncy.samplers.hmc import HMC
@@ -70,12 +70,12 @@ class OurEntry:
     def moments(self) -> dict[str, Moments]:
         sums = self._sums()
 
-        def moments(name: str, weight: float) -> Moments:
+        def moments(name: str, weight: Weight) -> Moments:
             mean = sums.mean(lambda batch: batch[name], weight)
             pairs = sums.mean(lambda batch: batch[f"pair_{name}"], weight) if self._pairs else None
             return mean, None if pairs is None else np.asarray(as_matrix(pairs, {}, 1.0))
 
-        return {"path": moments("path", self.worker.sweep_time), "conditional": moments("mean", 1.0)}
+        return {"path": moments("path", self.worker.sweep_time), "conditional": moments("mean", means_recorded)}
 
     def counts(self) -> tuple[int, int]:
         totals = self._sums().totals("events")

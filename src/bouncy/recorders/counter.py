@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._dispatch import implements, part
-from bouncy.recorders.contract import has_room, record_flip, record_sweep
+from bouncy.recorders.contract import SWEEP_END, has_room, record_flip, record_means, record_sweep
 
 
 @part("open_events")
@@ -16,15 +16,21 @@ class Counter(NamedTuple):
     """Hits, flips, bounces and refreshments since it was new."""
 
     open_events: NDArray[np.float64]  # (4,)
+    due: NDArray[np.int64]  # (1,) never
 
 
 def new_counter() -> Counter:
     """Return a counter at zero."""
-    return Counter(np.zeros(4))
+    return Counter(np.zeros(4), np.array([SWEEP_END]))
 
 
 @implements(record_flip, Counter)
 def _record_flip(recorder, s, i, t):
+    pass
+
+
+@implements(record_means, Counter)
+def _record_means(recorder, target, s):
     pass
 
 

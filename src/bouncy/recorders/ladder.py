@@ -15,7 +15,7 @@ from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._vector import exp
 from bouncy.recorders.contract import FLIPS, has_room, record_flip, record_sweep
-from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_sweep
+from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, Recorder
 from bouncy.targets.contract import target_part
 from bouncy.targets.lanes import read_lanes
@@ -49,10 +49,14 @@ class ColdView(NamedTuple):
 
 @part("offset", "sums", "best", "best_log_prob", bounds={"best": None, "best_log_prob": None, "sums": None})
 class LadderRecorder(NamedTuple):
-    """Sums over the open batch, and the most probable state."""
+    """Sums over the open batch, and the most probable state.
+
+    Means are recorded at the end of each sweep, where the costs of all lanes are needed anyway.
+    """
 
     open_mean: NDArray[np.float64]  # (d,) that of the chain
-    open_events: NDArray[np.float64]  # (4, lanes) scratch, of which hits, bounces and refreshments are the chain's
+    open_events: NDArray[np.float64]  # (5, lanes) scratch, of which hits, bounces and refreshments are the chain's
+    due: NDArray[np.int64]  # (1,) never
     chain: Recorder
     cold: ColdView
     s: NDArray[np.int8]  # (d,) spins of the chain
@@ -85,6 +89,11 @@ def _record_change(recorder, toll, s, i, count, t):
         record_flip(recorder.chain, recorder.s, i, t)
         recorder.s[i] = -recorder.s[i]
         recorder.chain.open_events[FLIPS] += 1.0
+
+
+@implements(record_lane_means, LadderRecorder)
+def _record_means(recorder, toll, target, s):
+    pass
 
 
 @implements(record_lane_sweep, LadderRecorder)

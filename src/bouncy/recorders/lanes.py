@@ -13,43 +13,52 @@ from bouncy._memory import aligned_empty, aligned_zeros
 from bouncy._vector import fetch, vectorised
 from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.batches import Batch
-from bouncy.recorders.contract import has_room
+from bouncy.recorders.contract import MEANS, SWEEP_END, has_room
 from bouncy.recorders.pairs import EdgePairs, edge_pairs
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
 from bouncy.targets.lanes import lane_costs, lane_log_probs
 from bouncy.tolls.lanes import add_lane_means
 
 
-@part("open_path", "open_mean", "open_events", "flips", "elapsed", bounds={"flips": lambda _: (0, MOST_EVENTS)})
+@part(
+    "open_path", "open_mean", "open_events", "flips", "elapsed", "due",
+    bounds={"flips": lambda _: (0, MOST_EVENTS), "due": lambda _: (1, SWEEP_END)},
+)  # fmt: skip
 class LaneRecorder(NamedTuple):
     """Sums over the open batch, and room for draws. One without sites records events alone."""
 
     open_path: NDArray[np.float64]  # (d, lanes) such that the integral of s since the batch began is open_path + s t
-    open_mean: NDArray[np.float64]  # (d, lanes) sum of the conditional means at the ends of sweeps
-    open_events: NDArray[np.float64]  # (4, lanes) hits, flips, bounces, refreshments in the open batch
+    open_mean: NDArray[np.float64]  # (d, lanes) sum of the conditional means
+    open_events: NDArray[np.float64]  # (5, lanes) hits, flips, bounces, refreshments, means in the open batch
     flips: NDArray[np.int64]  # (d,) of each site, in all lanes together, since the recorder was new
     elapsed: NDArray[np.float64]  # (1,) time since the open batch began
+    due: NDArray[np.int64]  # (1,) attempts until conditional means are recorded
+    every: int  # attempts from one time to the next, d or SWEEP_END
     tally: NDArray[np.int64]  # (3,) draws in the rows so far, sweeps since the last draw, sweeps between draws
     draws: NDArray[np.int8]  # (n, d, lanes)
     log_prob: NDArray[np.float64]  # (n, lanes)
     magnetisation: NDArray[np.float64]  # (n, lanes)
+    cost: NDArray[np.float64]  # (lanes,) scratch: the sum of all costs
     conditional: NDArray[np.float64]  # (d or 0, lanes) scratch: the conditional means, where pairs need them
     pairs: EdgePairs
 
 
-def new_lane_recorder(d: int, width: int, pattern: scipy.sparse.csr_array | None) -> LaneRecorder:
-    """Return an empty recorder of some lanes, and of the pairs of a symmetric pattern."""
+def new_lane_recorder(d: int, width: int, pattern: scipy.sparse.csr_array | None, by_attempts: bool) -> LaneRecorder:
+    """Return an empty recorder of some lanes, and of the pairs of a symmetric pattern, as `new_recorder` does."""
     pairs = edge_pairs(scipy.sparse.csr_array((d, d)) if pattern is None else pattern, (width,))
     return LaneRecorder(
         open_path=aligned_zeros(d, width),
         open_mean=aligned_zeros(d, width),
-        open_events=aligned_zeros(4, width),
+        open_events=aligned_zeros(5, width),
         flips=np.zeros(d, np.int64),
         elapsed=np.zeros(1),
+        due=np.array([SWEEP_END]),
+        every=d if by_attempts else SWEEP_END,
         tally=np.array([0, 0, 1]),
         draws=np.empty((0, d, width), np.int8),
         log_prob=np.empty((0, width)),
         magnetisation=np.empty((0, width)),
+        cost=aligned_empty(width),
         conditional=aligned_empty(d if pattern is not None else 0, width),
         pairs=pairs,
     )
@@ -101,6 +110,11 @@ def record_change(recorder, toll, s, i, count, t):
 
 
 @generic
+def record_lane_means(recorder, toll, target, s):
+    """Add the conditional means to the open batch, and say when they are due again."""
+
+
+@generic
 def record_lane_sweep(recorder, toll, target, s, sweep_time):
     """Account for the end of a sweep."""
 
@@ -125,9 +139,24 @@ def _record_change(recorder, toll, s, i, count, t):
     _add_change(recorder, s, i, toll.change, count, t)
 
 
+@implements(record_lane_means, LaneRecorder)
+def _record_means(recorder, toll, target, s):
+    _add_means(recorder, toll, target, s)
+
+
 @implements(record_lane_sweep, LaneRecorder)
 def _record_sweep(recorder, toll, target, s, sweep_time):
-    _add_sweep(recorder, toll, target, s, sweep_time)
+    due = recorder.due[0] > s.shape[0]
+    if due:
+        _add_means(recorder, toll, target, s)
+    recorder.elapsed[0] += sweep_time
+    tally = recorder.tally
+    tally[SINCE_DRAW] += 1
+    if tally[SINCE_DRAW] == tally[THIN]:
+        tally[SINCE_DRAW] = 0
+        if tally[DRAWN] < recorder.log_prob.shape[0]:
+            _take_draw(recorder, toll, target, s, tally[DRAWN], due)
+            tally[DRAWN] += 1
 
 
 @vectorised
@@ -147,37 +176,26 @@ def _add_change(recorder, s, i, change, count, t):
 
 
 @vectorised
-def _add_sweep(recorder, toll, target, s, sweep_time):
-    # Conditional means, and a draw when one is due.
-    pairs, tally = recorder.pairs, recorder.tally
-    tally[SINCE_DRAW] += 1
-    row = tally[DRAWN]
-    draws = tally[SINCE_DRAW] == tally[THIN] and row < recorder.log_prob.shape[0]
-    if draws:
-        for k in range(s.shape[1]):
-            recorder.log_prob[row, k] = 0.0
+def _add_means(recorder, toll, target, s):
+    recorder.due[0] = recorder.every
+    pairs, count = recorder.pairs, recorder.open_events[MEANS]
+    for k in range(count.size):
+        count[k] += 1.0
+    _clear(recorder.cost)
     for i in range(s.shape[0]):
         lane_costs(target, s, i, toll.cost)
         add_lane_means(toll, s[i], toll.reference[i], recorder.open_mean[i])
-        if draws:
-            _add(recorder.log_prob[row], toll.cost[0])
+        _add(recorder.cost, toll.cost[0])
     if pairs.open_mean.shape[0]:
         for i in range(s.shape[0]):
             mean = recorder.conditional[i]
-            for k in range(mean.size):
-                mean[k] = 0.0
+            _clear(mean)
             lane_costs(target, s, i, toll.cost)
             add_lane_means(toll, s[i], toll.reference[i], mean)
         for i in range(s.shape[0]):
             for n in range(pairs.indptr[i], pairs.indptr[i + 1]):
                 # Each edge stands twice in the pattern, once for each of its two terms.
                 _add_halves(pairs.open_mean[pairs.edge[n]], s[i], recorder.conditional[pairs.indices[n]])
-    recorder.elapsed[0] += sweep_time
-    if tally[SINCE_DRAW] == tally[THIN]:
-        tally[SINCE_DRAW] = 0
-    if draws:
-        _take_draw(recorder, target, s, row)
-        tally[DRAWN] = row + 1
 
 
 @vectorised
@@ -187,21 +205,35 @@ def _add_halves(total, spin, mean):
 
 
 @vectorised
+def _clear(total):
+    for k in range(total.size):
+        total[k] = 0.0
+
+
+@vectorised
 def _add(total, values):
     for k in range(total.size):
         total[k] += values[k]
 
 
 @vectorised
-def _take_draw(recorder, target, s, n):
-    """Write row n of what is kept, whose log p holds the sum of all costs.
+def _take_draw(recorder, toll, target, s, n, known):
+    """Write row n of what is kept, where the sum of all costs may be `known`.
 
-    Sums over flips would round in ways of their own, and ranks would tell chains in one state apart.
+    Log p comes from it: sums over flips would round in ways of their own, and ranks would tell chains in one state
+    apart.
     """
-    lane_log_probs(target, s, recorder.log_prob[n])
+    cost, log_prob = recorder.cost, recorder.log_prob[n]
+    if not known:
+        _clear(cost)
+        for i in range(s.shape[0]):
+            lane_costs(target, s, i, toll.cost)
+            _add(cost, toll.cost[0])
+    for k in range(cost.size):
+        log_prob[k] = cost[k]
+    lane_log_probs(target, s, log_prob)
     up, share = recorder.magnetisation[n], 1.0 / s.shape[0]
-    for k in range(up.size):
-        up[k] = 0.0
+    _clear(up)
     for i in range(s.shape[0]):
         _add(up, s[i])
     for k in range(up.size):

@@ -18,8 +18,8 @@ def pairs_flip(pairs, path, s, i, t):
 
 
 @generic
-def pairs_sweep(pairs, s, conditional):
-    """Add (s_i t_j + s_j t_i)/2, t the conditional means at the end of a sweep, to the open batch."""
+def pairs_means(pairs, s, conditional):
+    """Add (s_i t_j + s_j t_i)/2, t the conditional means, to the open batch."""
 
 
 @part()
@@ -38,7 +38,7 @@ class NoPairs(NamedTuple):
 
 @part("open_path", "open_mean")
 class AllPairs(NamedTuple):
-    """All d(d-1)/2 pairs, as d x d matrices: O(d) per flip and O(d^2) per sweep.
+    """All d(d-1)/2 pairs, as d x d matrices: O(d) per flip and O(d^2) whenever means are recorded.
 
     The time integral of s_i s_j uses A_j(t), the integral of s_j since the batch began: integrating by parts, it is
     s_i A_j at the end plus the sum over flips of i of 2 s_i A_j(t) with s_i as before the flip, so a flip touches row
@@ -61,7 +61,7 @@ class AllPairs(NamedTuple):
 
 @part("open_path", "open_mean")
 class EdgePairs(NamedTuple):
-    """The pairs that interact, as one number per edge: O(degree) per flip and O(edges) per sweep."""
+    """The pairs that interact, as one number per edge: O(degree) per flip and O(edges) whenever means are."""
 
     indptr: NDArray[np.int64]  # (d + 1,) rows of the symmetric pattern
     indices: NDArray[np.int32]  # (2 E,)
@@ -122,8 +122,8 @@ def _none_flip(pairs, path, s, i, t):
     pass
 
 
-@implements(pairs_sweep, NoPairs)
-def _none_sweep(pairs, s, conditional):
+@implements(pairs_means, NoPairs)
+def _none_means(pairs, s, conditional):
     pass
 
 
@@ -135,8 +135,8 @@ def _all_flip(pairs, path, s, i, t):
         row[j] += twice * (path[j] + s[j] * t)
 
 
-@implements(pairs_sweep, AllPairs)
-def _all_sweep(pairs, s, conditional):
+@implements(pairs_means, AllPairs)
+def _all_means(pairs, s, conditional):
     d = s.size
     for i in range(d):
         row = pairs.open_mean[i]
@@ -153,8 +153,8 @@ def _edge_flip(pairs, path, s, i, t):
         pairs.open_path[pairs.edge[k]] += twice * s[pairs.indices[k]]
 
 
-@implements(pairs_sweep, EdgePairs)
-def _edge_sweep(pairs, s, conditional):
+@implements(pairs_means, EdgePairs)
+def _edge_means(pairs, s, conditional):
     # Each edge stands twice in the pattern, once for each of its two terms.
     for i in range(s.size):
         half = 0.5 * s[i]

@@ -11,24 +11,26 @@ from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.batches import Batch
-from bouncy.recorders.contract import has_room, record_flip, record_sweep
-from bouncy.recorders.pairs import Pairs, pairs_flip, pairs_sweep
+from bouncy.recorders.contract import MEANS, SWEEP_END, has_room, record_flip, record_means, record_sweep
+from bouncy.recorders.pairs import Pairs, pairs_flip, pairs_means
 from bouncy.recorders.trail import Trail, no_trail, trail_flip, trail_has_room, trail_sweep
 from bouncy.targets.contract import conditional_means, log_prob
 
 
 @part(
-    "open_path", "open_mean", "open_events", "flips", "elapsed",
-    bounds={"flips": lambda recorder: (0, MOST_EVENTS)},
+    "open_path", "open_mean", "open_events", "flips", "elapsed", "due",
+    bounds={"flips": lambda recorder: (0, MOST_EVENTS), "due": lambda recorder: (1, SWEEP_END)},
 )  # fmt: skip
 class Recorder(NamedTuple):
     """Sums over the open batch, and room for draws. The loop ends where a batch does; `take_batch` closes it."""
 
     open_path: NDArray[np.float64]  # (d,) such that the integral of s since the batch began is open_path + s t
-    open_mean: NDArray[np.float64]  # (d,) sum of the conditional means at the ends of sweeps
-    open_events: NDArray[np.float64]  # (4,) hits, flips, bounces, refreshments in the open batch
+    open_mean: NDArray[np.float64]  # (d,) sum of the conditional means
+    open_events: NDArray[np.float64]  # (5,) hits, flips, bounces, refreshments, recorded means in the open batch
     flips: NDArray[np.int64]  # (d,) of each site since the recorder was new
     elapsed: NDArray[np.float64]  # (1,) time since the open batch began
+    due: NDArray[np.int64]  # (1,) attempts until conditional means are recorded
+    every: int  # attempts from one time to the next, d or SWEEP_END
     tally: NDArray[np.int64]  # (3,) see the indices below
     draws: NDArray[np.int8]  # (n, d)
     log_prob: NDArray[np.float64]  # (n,)
@@ -42,14 +44,16 @@ class Recorder(NamedTuple):
 DRAWN, SINCE_DRAW, THIN = range(3)
 
 
-def new_recorder(d: int, pairs: Pairs) -> Recorder:
-    """Return an empty recorder with no room for draws."""
+def new_recorder(d: int, pairs: Pairs, by_attempts: bool) -> Recorder:
+    """Return an empty recorder with no room for draws, of means after every d attempts or at the ends of sweeps."""
     return Recorder(
         open_path=np.zeros(d),
         open_mean=np.zeros(d),
-        open_events=np.zeros(4),
+        open_events=np.zeros(5),
         flips=np.zeros(d, np.int64),
         elapsed=np.zeros(1),
+        due=np.array([SWEEP_END]),
+        every=d if by_attempts else SWEEP_END,
         tally=np.array([0, 0, 1]),
         draws=np.empty((0, d), np.int8),
         log_prob=np.empty(0),
@@ -92,13 +96,20 @@ def _record_flip(recorder, s, i, t):
     recorder.flips[i] += 1
 
 
-@implements(record_sweep, Recorder)
-def _record_sweep(recorder, target, s, sweep_time):
-    # Conditional means at each end, and a draw when one is due.
+@implements(record_means, Recorder)
+def _record_means(recorder, target, s):
     conditional_means(target, s, recorder.conditional)
     for i in range(s.size):
         recorder.open_mean[i] += recorder.conditional[i]
-    pairs_sweep(recorder.pairs, s, recorder.conditional)
+    pairs_means(recorder.pairs, s, recorder.conditional)
+    recorder.open_events[MEANS] += 1.0
+    recorder.due[0] = recorder.every
+
+
+@implements(record_sweep, Recorder)
+def _record_sweep(recorder, target, s, sweep_time):
+    if recorder.due[0] > s.size:
+        record_means(recorder, target, s)
     trail_sweep(recorder.trail)
     recorder.elapsed[0] += sweep_time
     tally = recorder.tally

@@ -1,4 +1,4 @@
-"""Standard errors from batches of equal length, and quantiles of what they follow."""
+"""Standard errors from batches, and quantiles of what they follow."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from scipy.special import ndtri_exp, stdtr, stdtrit
 Array = NDArray[np.float64]
 
 
-def standard_error(batches: Array, batch: float, total: float) -> Array:
-    """Return the standard error of means over a whole run, (k,), from sums over n equal parts of it, (n, k).
+def standard_error(batches: Array, weights: Array, total: float) -> Array:
+    """Return the standard error of means over a whole run, (k,), from sums over n parts of it, (n, k).
 
-    `batch` and `total` are the weights of such a part and of the whole run: sweeps, or time.
+    `weights`, (n,), and `total` are those of the parts and of the whole run, in sweeps, say: a mean is a sum divided by
+    its weight.
     """
-    return np.asarray((batches / batch).std(axis=0, ddof=1) * np.sqrt(batch / total))
+    n, whole = len(batches), weights.sum()
+    residuals = batches - np.multiply.outer(weights, batches.sum(axis=0) / whole)
+    return np.asarray(np.sqrt(np.square(residuals).sum(axis=0) * (n / (n - 1) / whole / total)))
 
 
 def normal_score(t: Array | float, degrees_of_freedom: int) -> Array:

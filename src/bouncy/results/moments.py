@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc
 
 from bouncy.recorders.batches import Batch, batch_length
+from bouncy.recorders.contract import MEANS
 from bouncy.recorders.tracked import Tracked
 from bouncy.results.batches import standard_error
 
@@ -24,6 +25,13 @@ Array = NDArray[np.float64]
 Matrix = Array | scipy.sparse.csr_array
 # What is estimated: the sums over a batch, (k,), given all that it recorded.
 Quantity = Callable[[Batch], Array]
+# What a mean is a sum over: so much for each step, or what a batch says itself, (1,).
+Weight = float | Quantity
+
+
+def means_recorded(batch: Batch) -> Array:
+    """Return how many times the conditional means of spins were recorded in a batch, (1,)."""
+    return batch["events"][MEANS:]
 
 
 @dataclass(frozen=True)
@@ -87,27 +95,36 @@ class Sums:
         """Of the Student distribution that (mean - truth) / standard error follows when batches are long enough."""
         return max(self.batches * self.chains - 1, 0)
 
-    def mean(self, quantity: Quantity, per_step: float) -> Array:
-        """Return the mean of a quantity over all steps, each of the weight `per_step`; NaN where there are none."""
-        total = sum(quantity(batch) for chain in (*self.closed, self.open) for batch in chain)
+    def mean(self, quantity: Quantity, weight: Weight) -> Array:
+        """Return the mean of a quantity over all steps; NaN where there are none."""
         with np.errstate(invalid="ignore"):
-            return np.asarray(total / (per_step * self.steps * self.chains))
+            return np.asarray(self._total(quantity) / self._whole(weight))
+
+    def _total(self, quantity: Quantity) -> Array:
+        return np.asarray(sum(quantity(batch) for chain in (*self.closed, self.open) for batch in chain))
+
+    def _whole(self, weight: Weight) -> float:
+        """Return the weight of all steps."""
+        return float(self._total(weight)[0]) if callable(weight) else weight * self.steps * self.chains
 
     def of_chains(self, quantity: Quantity) -> Array:
         """Return the sums of a quantity over all steps of each chain, (chain, k)."""
         each = zip(self.closed, self.open, strict=True)
         return np.array([np.sum([quantity(batch) for batch in (*closed, last)], axis=0) for closed, last in each])
 
-    def error(self, quantity: Quantity, per_step: float) -> Array:
+    def error(self, quantity: Quantity, weight: Weight) -> Array:
         """Return the standard error of the mean of a quantity; NaN where there are fewer than two batches."""
         width = quantity(self.open[0]).size
         error = np.full(width, np.nan)
         if self.degrees_of_freedom > 0:
-            rows = self._rows(quantity)
-            batch, total = per_step * self.length, per_step * self.steps * self.chains
+            rows, total = self._rows(quantity), self._whole(weight)
+            if callable(weight):
+                weights = self._full(self._rows(weight), slice(None)).ravel()
+            else:
+                weights = np.full(self.batches * self.chains, weight * self.length)
             for begin in range(0, width, _CHUNK):
                 chunk = slice(begin, begin + _CHUNK)
-                error[chunk] = standard_error(self._full(rows, chunk).reshape(-1, error[chunk].size), batch, total)
+                error[chunk] = standard_error(self._full(rows, chunk).reshape(-1, error[chunk].size), weights, total)
         return error
 
     def path_error(

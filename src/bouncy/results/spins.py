@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from bouncy._validation import check_real_array
 from bouncy.recorders.batches import Batch
 from bouncy.results.diagnostics import Rates, diagnose, disagreements, is_unexpected, judge_trace, warnings_of
-from bouncy.results.moments import Matrix, Quantity, as_matrix
+from bouncy.results.moments import Matrix, Quantity, Weight, as_matrix, means_recorded
 from bouncy.results.overlap import modes_of
 from bouncy.results.replay import Path
 from bouncy.results.run import Run
@@ -74,7 +74,8 @@ class SpinRun(Run):
     log_prob, magnetisation : ndarray, shape (chain, draw)
         Unnormalised log p(s) and the mean spin of each draw; kept even when the states are not.
     mean, mean_se : ndarray, shape (d,)
-        E[s_i] from the conditional means recorded at the end of each sweep, and its standard error.
+        E[s_i] from the conditional means, recorded after every d attempted flips (with ladders and HMC at the end of
+        each sweep), and its standard error.
     path_mean, path_mean_se : ndarray, shape (d,)
         E[s_i] as plain time average over the whole path, and its standard error. That of a site that hardly ever moved
         is a bound and never 0: one more flip to the other value and back may have been missed.
@@ -112,11 +113,11 @@ class SpinRun(Run):
 
     @cached_property
     def mean(self) -> NDArray[np.float64]:
-        return _spin_mean(self._data.sums().mean(_MEAN, 1.0))
+        return _spin_mean(self._data.sums().mean(_MEAN, means_recorded))
 
     @cached_property
     def mean_se(self) -> NDArray[np.float64]:
-        return _read_only(self._sums.error(_MEAN, 1.0))
+        return _read_only(self._sums.error(_MEAN, means_recorded))
 
     @cached_property
     def path_mean(self) -> NDArray[np.float64]:
@@ -128,12 +129,12 @@ class SpinRun(Run):
 
     @cached_property
     def pair_mean(self) -> Matrix:
-        return self._pair_means(_PAIR_MEAN, 1.0)
+        return self._pair_means(_PAIR_MEAN, means_recorded)
 
     @cached_property
     def pair_mean_se(self) -> Matrix:
         self._require_pairs()
-        return as_matrix(self._sums.error(_PAIR_MEAN, 1.0), self._data.constants, 0.0)
+        return as_matrix(self._sums.error(_PAIR_MEAN, means_recorded), self._data.constants, 0.0)
 
     @cached_property
     def path_pair_mean(self) -> Matrix:
@@ -144,7 +145,7 @@ class SpinRun(Run):
         self._require_pairs()
         return as_matrix(self._path_error(_PAIR_PATH, _SPREAD), self._data.constants, 0.0)
 
-    def _pair_means(self, quantity: Quantity, weight: float) -> Matrix:
+    def _pair_means(self, quantity: Quantity, weight: Weight) -> Matrix:
         self._require_pairs()
         return as_matrix(np.clip(self._data.sums().mean(quantity, weight), -1.0, 1.0), self._data.constants, 1.0)
 
@@ -250,7 +251,7 @@ class SpinRun(Run):
         frozen = self.flips_per_site == 0
         value = self.draws[:, 0] if self.draws.shape[1] else np.sign(sums.of_chains(_PATH))
         chances = np.where(frozen, setup.sampler.stride, setup.per_draw)
-        expected = (sums.steps - value * sums.of_chains(_MEAN)).sum(axis=0) / 2.0 / chances
+        expected = (sums.of_chains(means_recorded) - value * sums.of_chains(_MEAN)).sum(axis=0) / 2.0 / chances
         return np.asarray(is_unexpected(expected) | (frozen & (value != value[:1]).any(axis=0)))
 
     def _summary(self) -> Summary:

@@ -14,6 +14,7 @@ import numpy as np
 from bouncy.recorders.batches import Batches, batch_length
 from bouncy.recorders.tracked import Tracked
 from bouncy.results import as_run
+from bouncy.results.batches import standard_error
 from bouncy.results.data import RECORDING, Data, Place, Records, Setup
 from bouncy.results.describe import origin
 from bouncy.results.run import Run
@@ -395,12 +396,13 @@ class Driver:
         now = time.perf_counter()
         if self.stage < RECORDING or now < self._next_errors:
             return
-        length = batch_length(self.level - self._begun, self.setup.slots) * self.workers[0].mean_per_sweep
+        length = batch_length(self.level - self._begun, self.setup.slots)
         indices = [worker.first + k for worker in self.workers for k in range(worker.chains)]
         for index, batches in zip(indices, self.records.batches, strict=True):
             if len(batches.closed) >= 4:
-                means = np.stack([batch["mean"] for batch in batches.closed]) / length
-                self._worst_errors[index] = float(means.std(axis=0, ddof=1).max() / math.sqrt(len(means)))
+                weights = np.array([self.workers[0].mean_weight(batch, length) for batch in batches.closed])
+                sums = np.stack([batch["mean"] for batch in batches.closed])
+                self._worst_errors[index] = float(standard_error(sums, weights, weights.sum()).max())
         self._next_errors = now + max(_LOOK_EVERY, _LOOK_SHARE * (time.perf_counter() - now))
 
 

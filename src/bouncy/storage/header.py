@@ -15,7 +15,7 @@ from bouncy.results.describe import as_sampler, as_seed, described_sampler
 from bouncy.run.goal import Goal
 from bouncy.storage.stored_target import StoredTarget
 
-FORMAT, VERSION = "bouncy run", 2
+FORMAT, VERSION = "bouncy run", 3
 # Characters of a text in a header.
 _LONGEST_TEXT = 4096
 # Entries that are whole numbers, and those that are times.

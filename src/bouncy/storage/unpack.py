@@ -281,7 +281,7 @@ def _widths(setup: Setup) -> dict[str, int | None]:
     n = {"none": 0, "all": d * d, "edges": None}[setup.pairs]
     pairs: dict[str, int | None] = {} if setup.pairs == "none" else {"pair_path": n, "pair_mean": n}
     ladder = {"ladder": ROWS * setup.rungs} if setup.is_tempered else {}
-    return {"path": d, "mean": d, "events": 4, **pairs, **ladder}
+    return {"path": d, "mean": d, "events": 5, **pairs, **ladder}
 
 
 def _expected_rows(setup: Setup, recording: bool) -> set[str]:

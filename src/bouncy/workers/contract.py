@@ -92,12 +92,9 @@ class Worker(ABC):
         CPU time spent in sweeps.
     sweep_time : float
         Length of a sweep.
-    mean_per_sweep : float
-        What a sweep adds to the weight of the sums called "mean": 1, or its time.
     """
 
     chains = 1
-    mean_per_sweep: float
 
     def __init__(self, first: int, plan: Plan, sweep_time: float) -> None:
         self.first, self.plan, self.sweep_time = first, plan, sweep_time
@@ -124,6 +121,10 @@ class Worker(ABC):
     @abstractmethod
     def open_sums(self) -> list[Batch]:
         """Return the sums over the open batch of each chain."""
+
+    @abstractmethod
+    def mean_weight(self, batch: Batch, sweeps: int) -> float:
+        """Return the weight of the sums called "mean" of a batch of some sweeps: how many they are of, or its time."""
 
     @abstractmethod
     def totals(self) -> list[dict[str, NDArray[Any]]]:

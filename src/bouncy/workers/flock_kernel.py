@@ -8,7 +8,7 @@ from bouncy._compile import kernel
 from bouncy._vector import DRAWN, draw_uniforms
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS, has_room
-from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_sweep
+from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep
 from bouncy.targets.lanes import fetch_lanes, flip_lanes, init_lanes, lane_costs, lanes_failed, settle_lanes
 from bouncy.tolls.lanes import count_lanes, exchange, pay_lanes
 
@@ -27,7 +27,7 @@ def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times,
     end of a sweep are not used, so that only generators are part of a state.
     """
     records = recorder.open_mean.shape[0] > 0
-    events = recorder.open_events
+    events, due = recorder.open_events, recorder.due
     for sweep in range(n_sweeps):
         follow_lanes(recorder, toll, s)
         bounces, refreshments = clock.count[0], clock.count[1]
@@ -37,7 +37,8 @@ def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times,
         while not reached:
             if lanes_failed(target):
                 return n_sweeps - sweep
-            n, reached = fill(clock, sweep_time, times, sites)
+            room = min(times.size, due[0])
+            n, reached = fill(clock, sweep_time, times[:room], sites[:room])
             for k in range(n):
                 i = np.uint32(sites[k])  # unsigned, which skips the wraparound check
                 if k + AHEAD < n:
@@ -57,6 +58,10 @@ def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times,
                     if records:
                         record_change(recorder, toll, s, i, counted, times[k])
             hits += n
+            due[0] -= n
+            if due[0] == 0:
+                settle_lanes(target)
+                record_lane_means(recorder, toll, target, s)
         settle_lanes(target)
         shift(clock, sweep_time)
         for k in range(s.shape[1]):

@@ -6,7 +6,16 @@ import numpy as np
 
 from bouncy._compile import helper, kernel
 from bouncy.clocks.contract import fill, shift
-from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS, has_room, record_flip, record_sweep
+from bouncy.recorders.contract import (
+    BOUNCES,
+    FLIPS,
+    HITS,
+    REFRESHMENTS,
+    has_room,
+    record_flip,
+    record_means,
+    record_sweep,
+)
 from bouncy.targets.contract import failed, flip_cost, init, log_prob, on_flip
 from bouncy.tolls.contract import pay
 
@@ -24,7 +33,7 @@ def run_sweeps(clock, toll, target, recorder, s, flips_since_resync, times, site
     `fill` and one `flip_cost` per hit, one `on_flip` and one `record_flip` per accepted flip, O(d) per sweep.
     """
     purse = toll.purse[0]
-    events = recorder.open_events
+    events, due = recorder.open_events, recorder.due
     for sweep in range(n_sweeps):
         bounces, refreshments = clock.count[0], clock.count[1]
         hits = 0
@@ -33,7 +42,8 @@ def run_sweeps(clock, toll, target, recorder, s, flips_since_resync, times, site
         while not reached:
             if failed(target):
                 return n_sweeps - sweep
-            n, reached = fill(clock, sweep_time, times, sites)
+            room = min(times.size, due[0])
+            n, reached = fill(clock, sweep_time, times[:room], sites[:room])
             for k in range(n):
                 i = np.uint32(sites[k])  # unsigned, which skips the wraparound check
                 cost = flip_cost(target, s, i)
@@ -48,6 +58,9 @@ def run_sweeps(clock, toll, target, recorder, s, flips_since_resync, times, site
                     if failed(target):
                         return n_sweeps - sweep
             hits += n
+            due[0] -= n
+            if due[0] == 0:
+                record_means(recorder, target, s)
         shift(clock, sweep_time)
         events[HITS] += hits
         events[FLIPS] += flips

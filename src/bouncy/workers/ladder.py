@@ -18,7 +18,7 @@ from bouncy._random import new_state
 from bouncy._vector import padded
 from bouncy.clocks.by_address import linked
 from bouncy.recorders.batches import Batch
-from bouncy.recorders.contract import BOUNCES, HITS, REFRESHMENTS
+from bouncy.recorders.contract import BOUNCES, HITS, REFRESHMENTS, SWEEP_END
 from bouncy.recorders.ladder import FINITE, ROWS, VALUE, ColdView, LadderRecorder
 from bouncy.recorders.recorder import new_recorder
 from bouncy.targets.address_lanes import LinkedLanes, address_lanes
@@ -76,14 +76,14 @@ class LadderWorker(OneChainWorker):
         reference = np.zeros(d) if sampler.fields is None else np.array(sampler.fields)
         self.toll = new_ladder_toll(sampler.base_sampler.lane_toll, b, reference, rng, new_state(swap_seed))
         self.s = self.lanes[:, b.size - 1].copy()
-        self.recorder = new_recorder(d, new_pairs(target, plan.pairs))
+        self.recorder = new_recorder(d, new_pairs(target, plan.pairs), by_attempts=False)
         self.offset, self.sums = np.zeros(b.size), np.zeros((ROWS, b.size))
         self.seen = np.zeros((ROWS, b.size))  # sums since the present stage began, but for the open batch
         self.best, self.best_log_prob = self.s.copy(), np.full(1, -np.inf)
         self.begun_trips = np.zeros(1, np.int64)
         self.since_resync = np.zeros(1, np.int64)
         self._cold = ColdView(np.zeros(-(-d // 4) * 4), np.zeros(1))
-        self._events = np.zeros((4, width))
+        self._events = np.zeros((5, width))
         self._values = np.empty((0, b.size))
         self._times = np.empty(BUFFER)
         self._sites = np.empty(BUFFER, np.int32)
@@ -97,8 +97,8 @@ class LadderWorker(OneChainWorker):
 
     def _ladder_recorder(self) -> LadderRecorder:
         return LadderRecorder(
-            self.recorder.open_mean, self._events, self.recorder, self._cold, self.s, self.offset, self.sums,
-            self.best, self.best_log_prob, self._values,
+            self.recorder.open_mean, self._events, np.array([SWEEP_END]), self.recorder, self._cold, self.s,
+            self.offset, self.sums, self.best, self.best_log_prob, self._values,
         )  # fmt: skip
 
     def _run(self, sweeps: int) -> None:

@@ -71,7 +71,6 @@ class PathWorker(LoopWorker):
             rows = cells.locate(y)
         else:
             y, rows = cells.coordinates(start)
-        self.mean_per_sweep = self.sweep_time
         self._sampler = sampler
         self._layout, self._scale = target.layout, target.scale
         self._finds_scale, self.support = target.finds_scale, target.support
@@ -125,6 +124,9 @@ class PathWorker(LoopWorker):
 
     def open_sums(self) -> list[Batch]:
         return [open_sums(self.recorder)]
+
+    def mean_weight(self, batch: Batch, sweeps: int) -> float:
+        return self.sweep_time * sweeps
 
     def _take_batches(self) -> list[Batch]:
         batch = take_batch(self.recorder)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bouncy._dispatch import check_bounds, check_range
 from bouncy.clocks.by_address import linked
 from bouncy.recorders.batches import Batch
+from bouncy.recorders.contract import MEANS, SWEEP_END
 from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
 from bouncy.recorders.recorder import new_recorder, open_sums, take_batch
 from bouncy.recorders.trail import new_trail, no_trail
@@ -34,7 +35,9 @@ class SpinLoopWorker(LoopWorker):
     """
 
     s: NDArray[np.int8]
-    mean_per_sweep = 1.0
+
+    def mean_weight(self, batch: Batch, sweeps: int) -> float:
+        return float(batch["events"][MEANS])
 
     def empty_rows(self, what: str) -> Rows:
         return spin_rows(len(self.s), what)
@@ -50,6 +53,7 @@ class SpinLoopWorker(LoopWorker):
             worker.begun = worker.sweeps
             worker._take_batches()
             worker.recorder.flips[:] = 0
+            worker.recorder.due[:] = SWEEP_END
 
     def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
         super()._check(state)
@@ -145,7 +149,7 @@ class SpinWorker(OneChainWorker):
         self.s = random_start(target, self.view, start_seed) if start is None else given_start(self.view, start)
         self.clock, self.toll = sampler.start(target.d, sampler_seed)
         self._ticking = linked(self.clock)
-        self.recorder = new_recorder(target.d, new_pairs(target, plan.pairs))
+        self.recorder = new_recorder(target.d, new_pairs(target, plan.pairs), sampler.clock.by_attempts)
         self.flips_since_resync = np.zeros(1, np.int64)
         self._times = np.empty(BUFFER)
         self._sites = np.empty(BUFFER, np.int32)

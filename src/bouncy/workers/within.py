@@ -147,7 +147,6 @@ class BlockWorker(Worker):
         self._scheme, self._block = scheme, block
         self._values = {name: value.copy() for name, value in scheme.initial.items()}
         self._generator = np.random.Generator(np.random.PCG64(seed))
-        self.mean_per_sweep = block.mean_per_sweep
 
     @property
     def x(self) -> NDArray[Any]:
@@ -208,6 +207,10 @@ class BlockWorker(Worker):
     def open_sums(self) -> list[Batch]:
         sums: list[Batch] = self._block.open_sums()
         return sums
+
+    def mean_weight(self, batch: Batch, sweeps: int) -> float:
+        weight: float = self._block.mean_weight(batch, sweeps)
+        return weight
 
     def totals(self) -> list[dict[str, NDArray[Any]]]:
         totals: list[dict[str, NDArray[Any]]] = self._block.totals()
