@@ -16,6 +16,7 @@ from bouncy.results.moments import Sums, Weight, as_matrix, means_recorded
 from bouncy.samplers import as_sampler
 from bouncy.samplers.contract import SpinSampler
 from bouncy.samplers.hmc import HMC
+from bouncy.samplers.tempered import Tempered
 from bouncy.targets.contract import flip_cost, on_flip
 from bouncy.targets.mrf import MRF
 from bouncy.tolls.contract import pay
@@ -35,8 +36,12 @@ _BUFFER = 256
 
 
 def our_sampler(target: MRF, name: str, travel_time: float) -> SpinSampler:
-    """Return a sampler with its default settings, but for the travel time of HMC, in units of pi."""
-    sampler: SpinSampler = as_sampler(target, HMC(travel_time=travel_time * pi) if name == "hmc" else name)
+    """Return a sampler with its default settings, but for the travel time of HMC, in units of pi.
+
+    A ladder is moved by the paper's sampler.
+    """
+    other = {"hmc": HMC(travel_time=travel_time * pi), "tempered": Tempered("bps-gaussian")}
+    sampler: SpinSampler = as_sampler(target, other.get(name, name))
     return sampler
 
 

@@ -17,12 +17,14 @@ from scipy.interpolate import PchipInterpolator
 
 from bouncy._vector import padded
 from bouncy.recorders.ladder import FINITE, PRODUCT, SQUARE, SWAP, VALUE
+from bouncy.results.moments import means_recorded
 from bouncy.workers.contract import Plan, Slice, joined
 
 if TYPE_CHECKING:
     from bouncy.samplers.tempered import Tempered
     from bouncy.targets.contract import Target
     from bouncy.workers.ladder import LadderWorker
+    from bouncy.workers.spins import OneChainWorker
 
 Array = NDArray[np.float64]
 
@@ -72,9 +74,7 @@ def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence, pairs: 
         if k + 1 >= _ROUNDS and not crowded and abs(barrier - before) <= _SETTLED * max(barrier, 1.0):
             return _settled(asked, now, target, sums, refused)
         if asked.reference == "fitted" and k + 2 == _ROUNDS:
-            closed = [batch["mean"] for batch in found.batches[0]]
-            mean = np.sum([*closed, worker.open_sums()[0]["mean"]], axis=0) / (_FIRST << k)
-            now = _fitted(now, target, mean, generator)
+            now = _fitted(now, target, _means(worker, found), generator)
         states = _by_rung(worker)
         now, places = _next(asked, now, sums, refused, crowded)
         states = states[places]
@@ -156,8 +156,13 @@ def _means_of_a_chain(asked: Tempered, target: Target, seed: np.random.SeedSeque
     worker = SpinWorker(target, asked.base_sampler, Plan(), seed, None)
     worker.advance(_CHAIN)
     SpinWorker.record_anew([worker])
-    found = worker.advance(_CHAIN)
-    return np.asarray(np.sum([batch["mean"] for batch in (*found.batches[0], *worker.open_sums())], axis=0) / _CHAIN)
+    return _means(worker, worker.advance(_CHAIN))
+
+
+def _means(worker: OneChainWorker, found: Slice) -> Array:
+    """Return the means of a chain since its recording began, all of it in one slice."""
+    batches = [*found.batches[0], *worker.open_sums()]
+    return np.asarray(sum(batch["mean"] for batch in batches) / sum(means_recorded(batch) for batch in batches))
 
 
 def _fitted(now: Tempered, target: Target, mean: Array, generator: np.random.Generator) -> Tempered:

@@ -12,12 +12,12 @@ from numba import config
 from bouncy._samplable import Samplable
 from bouncy._validation import check_count, check_real_array
 from bouncy.clocks.contract import Clock
-from bouncy.samplers.bps import BPS
 from bouncy.samplers.contract import Named, SpinSampler
+from bouncy.samplers.metropolis import Metropolis
 from bouncy.targets.contract import Target
 from bouncy.workers.contract import Plan, Worker
 
-_BASE = BPS("gaussian")
+_BASE = Metropolis()
 # Shortest default warm-up, in scans.
 _WARMUP = 500
 
@@ -33,7 +33,9 @@ class Tempered(SpinSampler):
     Parameters
     ----------
     base : str or SpinSampler
-        What moves the spins between swaps: a sampler whose chains could share a clock, so not HMC.
+        What moves the spins between swaps: a sampler whose chains could share a clock, so not HMC. By default sites
+        in turn: at b = 0 all spins are drawn anew, so that ties, which can trap a Metropolis chain, do not trap a
+        ladder.
     rungs : int, optional
         Number of temperatures; by default about twice the barrier.
     sweeps_per_swap : int, optional
@@ -59,11 +61,11 @@ class Tempered(SpinSampler):
     Examples
     --------
     >>> import bouncy
-    >>> bouncy.Tempered("metropolis", ladder=[0, 0.3, 1]).rungs
+    >>> bouncy.Tempered("bps-gaussian", ladder=[0, 0.3, 1]).rungs
     3
     """
 
-    base: str | SpinSampler = "bps-gaussian"
+    base: str | SpinSampler = "metropolis"
     rungs: int | None = None
     sweeps_per_swap: int | None = None
     reference: Any = None
