@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from own import sparse_fields
+from problems import without_sites
 from scipy.special import expit
 from timing import Job, cpu_seconds
 
@@ -89,7 +90,7 @@ def lanes_worker(
         worker.toll.weight[:], worker.toll.rest[:] = b, 1.0 - b
         worker.toll.bath[:] = np.where(b > 0.0, base.lane_toll, HEAT_BATH)
     if recorded == "nothing":
-        worker.recorder = worker.recorder._replace(open_mean=np.empty((0, worker.s.shape[1])))
+        worker.recorder = without_sites(worker.recorder)
     if recorded == "ladder":
         chain = LadderWorker(target, sampler, Plan(), np.random.SeedSequence(0), None).recorder
         cold, own = ColdView(np.zeros(-(-d // 4) * 4), np.zeros(1)), worker.s[:, width - 1].copy()

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from timing import Job, cpu_seconds
 
 import bouncy
-from bouncy.recorders.contract import HITS
+from bouncy.recorders.contract import HITS, SWEEP_END
+from bouncy.recorders.lanes import LaneRecorder
 from bouncy.samplers import as_sampler
 from bouncy.samplers.contract import Sampler
 from bouncy.targets.contract import Target
@@ -87,7 +88,7 @@ def flock_job(
     assert isinstance(worker, FlockWorker)
     worker.advance(_sweeps(_WARMUP_HITS, target.d * chains))
     if not means:
-        worker.recorder = worker.recorder._replace(open_mean=np.empty((0, chains)))
+        worker.recorder = without_sites(worker.recorder)
     sweeps = max(2, round(hits_per_block / (target.d * chains)))
 
     def block() -> float:
@@ -96,6 +97,12 @@ def flock_job(
         return seconds / (float(worker.recorder.open_events[HITS, 0]) - before) / chains
 
     return block
+
+
+def without_sites(recorder: LaneRecorder) -> LaneRecorder:
+    """Return a recorder of events alone."""
+    empty = np.empty((0, recorder.cost.size))
+    return recorder._replace(open_mean=empty, due=np.array([SWEEP_END]), every=SWEEP_END)
 
 
 def metropolis_job(target: bouncy.MRF, hits_per_block: int, *, shuffled: bool = False, seed: int = 0) -> Job:
