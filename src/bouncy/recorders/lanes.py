@@ -141,22 +141,24 @@ def _record_change(recorder, toll, s, i, count, t):
 
 @implements(record_lane_means, LaneRecorder)
 def _record_means(recorder, toll, target, s):
-    _add_means(recorder, toll, target, s)
+    _add_means(recorder, toll, target, s, False)
 
 
 @implements(record_lane_sweep, LaneRecorder)
 def _record_sweep(recorder, toll, target, s, sweep_time):
-    due = recorder.due[0] > s.shape[0]
-    if due:
-        _add_means(recorder, toll, target, s)
-    recorder.elapsed[0] += sweep_time
     tally = recorder.tally
     tally[SINCE_DRAW] += 1
-    if tally[SINCE_DRAW] == tally[THIN]:
+    ends = tally[SINCE_DRAW] == tally[THIN]
+    draws = ends and tally[DRAWN] < recorder.log_prob.shape[0]
+    due = recorder.due[0] > s.shape[0]
+    if due:
+        _add_means(recorder, toll, target, s, draws)
+    recorder.elapsed[0] += sweep_time
+    if ends:
         tally[SINCE_DRAW] = 0
-        if tally[DRAWN] < recorder.log_prob.shape[0]:
-            _take_draw(recorder, toll, target, s, tally[DRAWN], due)
-            tally[DRAWN] += 1
+    if draws:
+        _take_draw(recorder, toll, target, s, tally[DRAWN], due)
+        tally[DRAWN] += 1
 
 
 @vectorised
@@ -176,7 +178,8 @@ def _add_change(recorder, s, i, change, count, t):
 
 
 @vectorised
-def _add_means(recorder, toll, target, s):
+def _add_means(recorder, toll, target, s, sums_costs):
+    """Add the conditional means to the open batch, and the costs of all flips up if a draw is to come of them."""
     recorder.due[0] = recorder.every
     pairs, count = recorder.pairs, recorder.open_events[MEANS]
     for k in range(count.size):
@@ -185,7 +188,8 @@ def _add_means(recorder, toll, target, s):
     for i in range(s.shape[0]):
         lane_costs(target, s, i, toll.cost)
         add_lane_means(toll, s[i], toll.reference[i], recorder.open_mean[i])
-        _add(recorder.cost, toll.cost[0])
+        if sums_costs:
+            _add(recorder.cost, toll.cost[0])
     if pairs.open_mean.shape[0]:
         for i in range(s.shape[0]):
             mean = recorder.conditional[i]
