@@ -42,6 +42,8 @@ from bouncy.samplers.contract import SpinSampler as SpinSampler
 from bouncy.samplers.gibbs import Gibbs as Gibbs
 from bouncy.samplers.hmc import HMC as HMC
 from bouncy.samplers.metropolis import Metropolis as Metropolis
+from bouncy.samplers.metropolis_mixed import MetropolisMixed as MetropolisMixed
+from bouncy.samplers.metropolis_swap import MetropolisSwap as MetropolisSwap
 from bouncy.samplers.tempered import Tempered as Tempered
 from bouncy.storage.checkpoint import CheckpointError as CheckpointError
 from bouncy.storage.checkpoint import CheckpointWarning as CheckpointWarning

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 from bouncy._compile import kernel
 from bouncy._validation import check_count
 from bouncy.targets.contract import Target, failed, init, log_prob, on_flip, raise_failure
+
+if TYPE_CHECKING:
+    from bouncy.targets.constraints import Constraint
 
 _MAX_SITES = 25
 _MAX_SITES_STORED = 20
@@ -51,6 +55,8 @@ class Exact:
 def exact(target: Target) -> Exact:
     """Return the exact expectations of any target with d <= 25 sites, by a Gray-code walk over its 2^d states.
 
+    Of a restricted target (`fixed_sum`, `one_hot`) only the allowed states are visited, of which there may be 2^25.
+
     States may have probability zero (log p = -inf). Relative accuracy is about 1e-13 while |log p| < 1e3; beyond, the
     rounding of log p itself limits it.
 
@@ -63,6 +69,8 @@ def exact(target: Target) -> Exact:
     """
     if not isinstance(target, Target):
         raise TypeError(f"target must be a target of spins, such as bouncy.MRF, got {type(target).__name__}")
+    if target.constraint is not None:
+        return _exact_allowed(target, target.constraint)
     if target.d > _MAX_SITES:
         raise ValueError(
             f"exact visits all 2^d states and is limited to d <= {_MAX_SITES} (2^25 states take seconds, and each "
@@ -79,6 +87,26 @@ def exact(target: Target) -> Exact:
             keep[k * 2**low : (k + 1) * 2**low] = log_p
         blocks.append(_summarise(log_p, low))
     return _combine(blocks, high_spins, keep)
+
+
+def _exact_allowed(target: Target, constraint: Constraint) -> Exact:
+    """Return the exact expectations of a restricted target, summed over its allowed states."""
+    from bouncy._allowed import allowed_log_probs
+
+    if constraint.log_size > _MAX_SITES * np.log(2.0) + 1e-6:
+        raise ValueError(
+            f"exact visits all allowed states and is limited to 2^{_MAX_SITES} of them, got "
+            f"2^{constraint.log_size / np.log(2.0):.1f}; use bouncy.sample to estimate the same expectations"
+        )
+    d = target.d
+    keep = np.full(2**d, -np.inf) if d <= _MAX_SITES_STORED else None
+    blocks = []
+    for rows, log_p in allowed_log_probs(target.view(), constraint, _STEPS_BETWEEN_RESYNCS, _LARGE_LOG_PROB):
+        _check_log_probs(log_p, rows.__getitem__)
+        if keep is not None:
+            keep[(rows > 0) @ (1 << np.arange(d))] = log_p
+        blocks.append(_summarise(log_p, d, rows.astype(np.float64)))
+    return _combine(blocks, np.empty((len(blocks), 0)), keep)
 
 
 def states(d: int) -> NDArray[np.int8]:
@@ -123,18 +151,23 @@ def _block_log_probs(view: Any, low: int, high: NDArray[np.float64]) -> NDArray[
         s[:low] = -1
         _walk(view, s, low, 1, log_p)
     raise_failure(view)
-    bad = np.isnan(log_p) | (log_p == np.inf)
-    if bad.any():
-        k = int(np.argmax(bad))
-        s[:low] = states(low)[k]
-        raise ValueError(
-            f"log p must be finite or -inf for every state, got {log_p[k]} at s = {s.tolist()}; flip costs alone do "
-            "not determine log p if states have probability zero: give log_prob too"
-        )
+    _check_log_probs(log_p, lambda k: np.concatenate([states(low)[k], s[low:]]))
     return log_p
 
 
-def _summarise(log_p: NDArray[np.float64], low: int) -> _Block:
+def _check_log_probs(log_p: NDArray[np.float64], state: Callable[[int], NDArray[np.int8]]) -> None:
+    """Raise where log p is no logarithm of a probability; `state` returns the spins of an entry."""
+    bad = np.isnan(log_p) | (log_p == np.inf)
+    if bad.any():
+        k = int(np.argmax(bad))
+        raise ValueError(
+            f"log p must be finite or -inf for every state, got {log_p[k]} at s = {state(k).tolist()}; flip costs "
+            "alone do not determine log p if states have probability zero: give log_prob too"
+        )
+
+
+def _summarise(log_p: NDArray[np.float64], low: int, rows: NDArray[np.float64] | None = None) -> _Block:
+    """Return the moments of a block: of all states of `low` spins, or of the states in `rows`, (n, low)."""
     top = log_p.max()
     if top == -np.inf:
         return _Block(-np.inf, 0.0, np.zeros(low), np.zeros((low, low)), 0.0, 0.0)
@@ -144,7 +177,7 @@ def _summarise(log_p: NDArray[np.float64], low: int) -> _Block:
     # states of weight zero may have log p = -inf
     away = np.where(w > 0, log_p - top, 0.0)
     away_mean = np.sum(w * away)
-    mean, pair_mean = _moments(w, low)
+    mean, pair_mean = _moments(w, low) if rows is None else (w @ rows, (rows * w[:, None]).T @ rows)
     return _Block(
         top=top,
         z=z,

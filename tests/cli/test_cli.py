@@ -268,7 +268,9 @@ def test_warmup_knows_all_combinations(invoke, monkeypatch):
     used = set()
     monkeypatch.setattr(warmup, "_use", lambda target, *names: used.add((type(target), target.d, *names)))
     monkeypatch.setattr(warmup, "_cache_directory", lambda: "here")
-    spins = len({*names()} - {"auto"}) * sum(2 + (build().edges() is not None) for build in examples().values())
+    spins = len({*names()} - {"auto", "metropolis-swap"}) * sum(
+        2 + (build().edges() is not None) for build in examples().values()
+    )
     builds = [build() for build in specialised().values()]
     paths = 2 * sum(entry.sampler.accepts(target) for entry in registry(PathSampler) for target in builds)
     assert invoke("warmup").output == f"{spins + paths} combinations are ready in here\n"

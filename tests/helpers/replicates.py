@@ -27,7 +27,9 @@ from bouncy.samplers.contract import SpinSampler
 from bouncy.targets.contract import Target, init, raise_failure
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.contract import renew
-from bouncy.workers.kernel import run_sweeps
+from bouncy.workers.contract import Plan
+from bouncy.workers.kernel import run_sweeps, settle
+from bouncy.workers.spins import SpinWorker
 
 PairSet = Literal["none", "edges", "all"]
 
@@ -83,7 +85,9 @@ def replicate_sampler(
     target: Target, sampler: SpinSampler, starts: ArrayLike, *, n_sweeps: int, seed: Any, pairs: PairSet = "none"
 ) -> Replicates:
     """Run one replicate per row of `starts` with a sampler as a user would; the arguments are those of `replicate`."""
-    running, toll = sampler.start(target.d, as_seed_sequence(seed))
+    if sampler.clock.family == "pairs":
+        return _replicate_pairs(target, sampler, starts, n_sweeps, seed, pairs)
+    running, toll = sampler.start(target, as_seed_sequence(seed))
     sweep_time = sampler.sweep_time(target.d)
     return _replicate(target, sampler.clock, running, toll, starts, sweep_time, n_sweeps, pairs, capacity=64)
 
@@ -110,7 +114,7 @@ def _replicate(
         linked(running),
         toll,
         view,
-        new_recorder(d, recorded_pairs, clock.by_attempts),
+        new_recorder(d, recorded_pairs, clock.by_attempts, target.constraint),
         np.empty(d, np.int8),
         np.zeros(1, np.int64),
         np.empty(capacity),
@@ -121,6 +125,32 @@ def _replicate(
         out,
     )
     raise_failure(view)
+    return out
+
+
+def _replicate_pairs(
+    target: Target, sampler: SpinSampler, starts: ArrayLike, n_sweeps: int, seed: Any, pairs: PairSet
+) -> Replicates:
+    """Run replicates by a worker of pairs, which is put back to each start; its clock and its budget simply go on.
+
+    At stationarity both are independent of the spins. This needs no loop beside that of users.
+    """
+    spins = check_spins(starts, target.d, "starts").reshape(-1, target.d)
+    worker = SpinWorker(target, sampler, Plan(pairs=pairs), as_seed_sequence(seed), spins[0])
+    out = _allocate(spins.shape[0], target.d, _pairs(target, pairs)[1])
+    for array in (out.start_z, out.start_w, out.z, out.w):
+        array[:] = np.nan
+    for k, start in enumerate(spins):
+        worker.s[:] = start
+        settle(worker.view, worker.s)
+        worker._run(n_sweeps)
+        batch = worker._take_batches()[0]
+        out.path[k] = batch["path"] / (n_sweeps * worker.sweep_time)
+        out.mean[k] = batch["mean"] / batch["events"][MEANS]
+        out.s[k], out.events[k] = worker.s, batch["events"]
+        if pairs != "none":
+            out.pair_path[k] = batch["pair_path"] / (n_sweeps * worker.sweep_time)
+            out.pair_mean[k] = batch["pair_mean"] / batch["events"][MEANS]
     return out
 
 

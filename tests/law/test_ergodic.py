@@ -35,7 +35,11 @@ SEED = base_seed()
 REPLICATES = 12_000
 # A systematic Metropolis scan is known not to be ergodic on tied targets: it is among the negative controls.
 SAMPLERS = {entry.name: entry.sampler for entry in registry(SpinSampler)}
-SAMPLERS = {name: sampler for name, sampler in SAMPLERS.items() if name not in ("auto", "metropolis", "tempered")}
+SAMPLERS = {
+    name: sampler
+    for name, sampler in SAMPLERS.items()
+    if name not in ("auto", "metropolis", "metropolis-swap", "tempered")
+}
 SAMPLERS |= {"hmc-half-a-turn": HMC(travel_time=0.5 * math.pi)}
 STARTS = ("all up", "all down", "alternating", "uniform")  # rows k, k + 4, ... of overdispersed_starts
 LAGS = "s_i at time 0 times s_j at the end"

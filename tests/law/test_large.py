@@ -12,7 +12,9 @@ from helpers.statistics import z_test
 
 # Random scans differ from systematic ones by their clocks alone, which have tests of their own.
 # Ladders have large targets of their own.
-SAMPLERS = sorted(name for name in names() if not name.endswith("-random") and name not in ("auto", "tempered"))
+SAMPLERS = sorted(
+    name for name in names() if not name.endswith("-random") and name not in ("auto", "tempered", "metropolis-swap")
+)
 LONG = ("bps-exponential", "gibbs", "hmc", "hmc-exponential", "metropolis")
 every_sampler = pytest.mark.parametrize(
     "sampler", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in SAMPLERS]

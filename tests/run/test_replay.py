@@ -12,7 +12,7 @@ from conftest import base_seed
 # Loops that keep the path are compiled for one sampler of each family here, for the others in the long tests.
 FAMILIES = ("bps-gaussian", "gibbs", "hmc")
 # Lanes of a ladder trade places just when a draw was taken.
-SAMPLERS = sorted({*names()} - {"auto", "tempered"})
+SAMPLERS = sorted({*names()} - {"auto", "tempered", "metropolis-swap"})
 SAMPLERS = [name if name in FAMILIES else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLERS]
 
 

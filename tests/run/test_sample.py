@@ -28,7 +28,9 @@ from bouncy.workers.spins import SpinWorker
 
 # Random scans differ from systematic ones by their clocks alone, which have tests of their own.
 # Ladders have tests of their own, and move where these are stuck.
-SAMPLERS = sorted(name for name in names() if not name.endswith("-random") and name not in ("auto", "tempered"))
+SAMPLERS = sorted(
+    name for name in names() if not name.endswith("-random") and name not in ("auto", "tempered", "metropolis-swap")
+)
 
 
 @pytest.fixture(scope="module")

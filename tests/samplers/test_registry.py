@@ -20,12 +20,13 @@ from bouncy.samplers.contract import Named, PathSampler, Sampler, SpinSampler
 
 ROOT = Path(__file__).parents[2]
 SPINS = bouncy.MRF(np.zeros((2, 2)))
+FIXED = SPINS.fixed_sum(1)
 NORMAL = bouncy.Gaussian([0.0, 0.0], cov=np.eye(2))
 LASSO = examples()["lasso"]()
 WELL = examples()["density-well"]()
 
 
-@pytest.mark.parametrize(("kind", "targets"), [(SpinSampler, [SPINS]), (PathSampler, [NORMAL, WELL])])
+@pytest.mark.parametrize(("kind", "targets"), [(SpinSampler, [SPINS, FIXED]), (PathSampler, [NORMAL, WELL])])
 def test_names_stand_for_the_registered_samplers(kind, targets):
     """Catches a name that two samplers of a kind share, that stands for another kind, or that users cannot ask for."""
     found = names(kind)
@@ -39,6 +40,8 @@ def test_names_stand_for_the_registered_samplers(kind, targets):
 def test_defaults():
     """Catches a default that depends on the order of files."""
     assert as_sampler(SPINS).name == "bps-gaussian"
+    assert as_sampler(FIXED).name == "metropolis-swap"
+    assert as_sampler(SPINS.one_hot([[0]])).name == "metropolis-mixed"
     assert as_sampler(LASSO).name == as_sampler(WELL).name == "bps"
 
 

@@ -63,7 +63,9 @@ def density():
     return bouncy.Density(2, _hill, _hill_gradient, data=np.array([0.05, 20.0]), **options)
 
 
-CASES = {name: (lambda: MODEL, name, {}) for name in sorted(bouncy.samplers.names()) if name != "auto"}
+CASES = {name: (lambda: MODEL, name, {}) for name in sorted(bouncy.samplers.names())}
+del CASES["auto"]
+CASES["metropolis-swap"] = (lambda: MODEL.fixed_sum(2), "metropolis-swap", {})
 CASES |= {
     "thinned": (lambda: MODEL, "bps-gaussian", {"thin": 3}),
     "thinned hmc": (lambda: MODEL, "hmc", {"thin": 2}),

@@ -30,7 +30,7 @@ SWEEPS = 6
 EXAMPLES = examples()
 # No target sees the sampler: one of them here; the others in the long tests.
 # Ladders meet all targets in `run/test_tempered.py`.
-SAMPLERS = sorted({*names()} - {"auto", "tempered"})
+SAMPLERS = sorted({*names()} - {"auto", "tempered", "metropolis-swap"})
 SAMPLERS = [name if name == "bps-gaussian" else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLERS]
 every_target = pytest.mark.parametrize("name", EXAMPLES)
 # Kinds whose functions are like those of another kind.

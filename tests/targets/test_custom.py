@@ -98,7 +98,7 @@ every_sampler = pytest.mark.parametrize(
     "sampler",
     [
         name if name == "bps-gaussian" else pytest.param(name, marks=pytest.mark.slow)
-        for name in sorted({*names()} - {"auto", "tempered"})
+        for name in sorted({*names()} - {"auto", "tempered", "metropolis-swap"})
     ],
 )
 

@@ -41,7 +41,8 @@ FIELD = bouncy.Within(lambda h: bouncy.MRF(np.zeros((2, 2)), -h * np.ones(2)), {
 
 # Target, sampler and pairs of a worker, by name.
 CASES = {
-    **{name: (SPINS, name, "all") for name in sorted({*names()} - {"auto", "tempered"})},
+    **{name: (SPINS, name, "all") for name in sorted({*names()} - {"auto", "tempered", "metropolis-swap"})},
+    "metropolis-swap": (SPINS.fixed_sum(3), "metropolis-swap", "all"),
     "tempered": (SPINS, "tempered", "all"),
     **{f"bps-gaussian-{pairs}": (SPINS, "bps-gaussian", pairs) for pairs in ("none", "edges")},
     "path-bps": (BOX, "bps", "all"),

@@ -183,7 +183,7 @@ def test_generators_of_zeros_are_refused(name):
         assert refused(worker, state, key, ..., 0), key
 
 
-@pytest.mark.parametrize("sampler", [name for name in sorted(names()) if name != "auto"])
+@pytest.mark.parametrize("sampler", sorted({*names()} - {"auto"}))
 def test_one_beyond_the_last_site_is_refused(sampler):
     """Catches bounds that are off by one."""
     worker = worker_of(sampler)

@@ -64,15 +64,16 @@ def _choose(option: str, asked: tuple[str, ...], known: list[str]) -> list[str]:
 def _kinds() -> tuple[dict[str, Callable[[], Any]], dict[str, list[str]]]:
     """Return a builder of each kind of target that loops are compiled for, and the samplers that accept each."""
     from bouncy.piecewise.targets import specialised
-    from bouncy.samplers import names, registry
+    from bouncy.samplers import registry
     from bouncy.samplers.contract import PathSampler, SpinSampler
     from bouncy.targets import examples
 
-    spins = sorted({*names(SpinSampler)} - {"auto"})  # type: ignore[type-abstract]  # which uses loops of the others
-    kinds: dict[str, list[str]] = dict.fromkeys(examples(), spins)
-    for name, build in specialised().items():
-        known = registry(PathSampler)  # type: ignore[type-abstract]
-        kinds[name] = sorted(entry.name for entry in known if entry.sampler.accepts(build()))
+    kinds: dict[str, list[str]] = {}
+    for kind, builders in ((SpinSampler, examples()), (PathSampler, specialised())):
+        for name, build in builders.items():
+            target = build()
+            kinds[name] = sorted(entry.name for entry in registry(kind) if entry.sampler.accepts(target))
+            kinds[name] = [name for name in kinds[name] if name != "auto"]  # which uses loops of the others
     return {**examples(), **specialised()}, kinds
 
 

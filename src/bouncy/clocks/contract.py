@@ -1,9 +1,9 @@
 """A clock decides when which spin may flip; it does not see the target.
 
-There are three families. Billiards (BPS) and trajectories (HMC) are particles that meet the walls y_i = 0 of an
-augmentation; a scan (Gibbs, Metropolis) only counts sites. To add a clock, add a file here that builds a `Clock` and
-gives the four functions below for its `NamedTuple` of arrays with `implements`. Samplers find it by its family and
-name.
+There are four families. Billiards (BPS) and trajectories (HMC) are particles that meet the walls y_i = 0 of an
+augmentation; a scan (Gibbs, Metropolis) only counts sites, and pairs are sites that may trade places. To add a clock,
+add a file here that builds a `Clock` and gives the four functions below for its `NamedTuple` of arrays with
+`implements`. Samplers find it by its family and name.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Clock:
 
     Attributes
     ----------
-    family : {"billiard", "trajectory", "scan"}
-        Family of samplers that use it: BPS, HMC, or Gibbs and Metropolis.
+    family : {"billiard", "trajectory", "scan", "pairs"}
+        Family of samplers that use it: BPS, HMC, Gibbs and Metropolis, or swaps.
     name : str
         The augmentation it belongs to, or the order of its sites.
     allocate : callable
@@ -50,7 +50,7 @@ class Clock:
         refreshment, and how many refreshments that takes to be forgotten.
     """
 
-    family: Literal["billiard", "trajectory", "scan"]
+    family: Literal["billiard", "trajectory", "scan", "pairs"]
     name: str
     allocate: Callable[[int, float, NDArray[np.uint64]], Any]
     hit_rate: Callable[[int], float]
@@ -60,11 +60,7 @@ class Clock:
 
     def start(self, d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> Any:
         """Return the arrays of a clock at time 0, with (z, w) drawn from their stationary law."""
-        from bouncy.clocks.by_address import linked  # which needs the functions below
-
-        clock = self.allocate(d, refreshment_rate, state)
-        _restart(linked(clock))
-        return clock
+        return started(self.allocate(d, refreshment_rate, state))
 
     def sweep_time(self, d: int) -> float:
         """Return the time in which d wall hits are expected."""
@@ -78,6 +74,14 @@ class Clock:
         variance, memory = self.slow(d)
         lengths = refreshments / memory
         return variance if lengths < 1e-6 else variance * 2.0 / lengths * (1.0 + expm1(-lengths) / lengths)
+
+
+def started(clock: Any) -> Any:
+    """Return a clock that was allocated, at time 0 of its stationary law."""
+    from bouncy.clocks.by_address import linked  # which needs the functions below
+
+    _restart(linked(clock))
+    return clock
 
 
 def mean_speed(d: int) -> float:
@@ -96,6 +100,7 @@ def fill(clock, t_stop, times, sites):
 
     When it is called, the tolls of all hits returned before have been paid; a clock whose hits depend on tolls returns
     only hits that depend on none still unpaid. The hits do not depend, to the byte, on where earlier calls stopped.
+    Pairs come as two hits at the same time, one after the other (`clocks/pairs.py`).
     """
 
 

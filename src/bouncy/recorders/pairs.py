@@ -22,6 +22,14 @@ def pairs_means(pairs, s, conditional):
     """Add (s_i t_j + s_j t_i)/2, t the conditional means, to the open batch."""
 
 
+@generic
+def pairs_within(pairs, group, s, conditional):
+    """Put s_i s_j in place of (s_i t_j + s_j t_i)/2 for sites of the same group, (d,), or of none, < 0.
+
+    t_j may be a mean over s_i as well there, so that s_i t_j has another mean than s_i s_j.
+    """
+
+
 @part()
 class NoPairs(NamedTuple):
     """Nothing is recorded."""
@@ -127,6 +135,11 @@ def _none_means(pairs, s, conditional):
     pass
 
 
+@implements(pairs_within, NoPairs)
+def _none_within(pairs, group, s, conditional):
+    pass
+
+
 @implements(pairs_flip, AllPairs)
 def _all_flip(pairs, path, s, i, t):
     twice = 2.0 * s[i]
@@ -145,6 +158,16 @@ def _all_means(pairs, s, conditional):
             row[j] += sign * conditional[j]
 
 
+@implements(pairs_within, AllPairs)
+def _all_within(pairs, group, s, conditional):
+    for i in range(group.size):
+        if group[i] >= 0:
+            row = pairs.open_mean[i]
+            for j in range(group.size):
+                if group[j] == group[i]:
+                    row[j] += s[i] * (s[j] - conditional[j])
+
+
 @implements(pairs_flip, EdgePairs)
 def _edge_flip(pairs, path, s, i, t):
     # s_i s_j is itself a variable with two values that changes sign now, so 2 s_i s_j t is its share of the integral.
@@ -160,3 +183,13 @@ def _edge_means(pairs, s, conditional):
         half = 0.5 * s[i]
         for k in range(pairs.indptr[i], pairs.indptr[i + 1]):
             pairs.open_mean[pairs.edge[k]] += half * conditional[pairs.indices[k]]
+
+
+@implements(pairs_within, EdgePairs)
+def _edge_within(pairs, group, s, conditional):
+    for i in range(group.size):
+        if group[i] >= 0:
+            for k in range(pairs.indptr[i], pairs.indptr[i + 1]):
+                j = pairs.indices[k]
+                if group[j] == group[i]:
+                    pairs.open_mean[pairs.edge[k]] += 0.5 * s[i] * (s[j] - conditional[j])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,12 @@ from bouncy._dispatch import implements, part
 from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import MEANS, SWEEP_END, has_room, record_flip, record_means, record_sweep
-from bouncy.recorders.pairs import Pairs, pairs_flip, pairs_means
+from bouncy.recorders.pairs import Pairs, pairs_flip, pairs_means, pairs_within
 from bouncy.recorders.trail import Trail, no_trail, trail_flip, trail_has_room, trail_sweep
 from bouncy.targets.contract import conditional_means, log_prob
+
+if TYPE_CHECKING:
+    from bouncy.targets.constraints import Constraint
 
 
 @part(
@@ -36,6 +39,7 @@ class Recorder(NamedTuple):
     log_prob: NDArray[np.float64]  # (n,)
     magnetisation: NDArray[np.float64]  # (n,)
     conditional: NDArray[np.float64]  # (d or a little more,) scratch
+    group: NDArray[np.int32]  # (d or 0,) sites whose conditional means are joint ones, by group; -1 for none
     pairs: Pairs
     trail: Trail
 
@@ -44,7 +48,7 @@ class Recorder(NamedTuple):
 DRAWN, SINCE_DRAW, THIN = range(3)
 
 
-def new_recorder(d: int, pairs: Pairs, by_attempts: bool) -> Recorder:
+def new_recorder(d: int, pairs: Pairs, by_attempts: bool, constraint: Constraint | None = None) -> Recorder:
     """Return an empty recorder with no room for draws, of means after every d attempts or at the ends of sweeps."""
     return Recorder(
         open_path=np.zeros(d),
@@ -60,6 +64,7 @@ def new_recorder(d: int, pairs: Pairs, by_attempts: bool) -> Recorder:
         magnetisation=np.empty(0),
         # Rounded up to whole vectors of the processor, which spares a small d a slow remainder.
         conditional=np.zeros(-(-d // 4) * 4),
+        group=np.zeros(0, np.int32) if constraint is None else constraint.group_of,
         pairs=pairs,
         trail=no_trail(),
     )
@@ -102,6 +107,7 @@ def _record_means(recorder, target, s):
     for i in range(s.size):
         recorder.open_mean[i] += recorder.conditional[i]
     pairs_means(recorder.pairs, s, recorder.conditional)
+    pairs_within(recorder.pairs, recorder.group, s, recorder.conditional)
     recorder.open_events[MEANS] += 1.0
     recorder.due[0] = recorder.every
 

@@ -9,7 +9,7 @@ from bouncy.samplers.contract import Named, Sampler, SpinSampler
 from bouncy.targets.contract import Target
 
 # The default for a target is the first of these that accepts it.
-DEFAULTS = ("bps-gaussian", "bps")
+DEFAULTS = ("bps-gaussian", "metropolis-swap", "metropolis-mixed", "bps")
 
 
 def registry(kind: type[Sampler] = Sampler) -> list[Named]:
@@ -34,6 +34,7 @@ def as_sampler(target: Any, asked: str | Sampler | None = None) -> Any:
         return asked
     if isinstance(asked, str) and asked in known:
         return known[asked]
+    _raise_refusal(target, asked, sorted(known))
     listed, kind = ", ".join(sorted(known)), type(target).__name__
     if isinstance(asked, str):
         which = "known names" if isinstance(target, Target) else f"{kind} is continuous and can be sampled by"
@@ -44,6 +45,15 @@ def as_sampler(target: Any, asked: str | Sampler | None = None) -> Any:
         f"{kind} is continuous: sampler must be one of {listed}, or a sampler such as "
         f"bouncy.piecewise.BPS(refreshment=0.5), got {asked!r}"
     )
+
+
+def _raise_refusal(target: Any, asked: Any, usable: list[str]) -> None:
+    """Raise if a sampler of spins was asked for that cannot move on a target of spins, with its reason."""
+    if isinstance(asked, str):
+        known = (entry for entry in registry() if isinstance(entry.sampler, SpinSampler))
+        asked = next((entry.sampler for entry in known if entry.name == asked), asked)
+    if isinstance(target, Target) and isinstance(asked, SpinSampler):
+        raise ValueError(f"{asked.refusal(target)}. {target!r} can be sampled by: {', '.join(usable)}")
 
 
 def table(kind: type[Sampler] = SpinSampler) -> list[str]:

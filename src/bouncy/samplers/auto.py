@@ -63,7 +63,7 @@ class Auto(SpinSampler):
     def refusal_of_lanes(self, target: Samplable[Any]) -> str | None:
         return _CANDIDATES[0][0].refusal_of_lanes(target)
 
-    def start(self, d: int, seed: np.random.SeedSequence) -> tuple[Any, Any]:
+    def start(self, target: Target, seed: np.random.SeedSequence) -> tuple[Any, Any]:
         raise TypeError("'auto' chooses a sampler for a target, which a block of a scheme does not have; name one")
 
     def workers(

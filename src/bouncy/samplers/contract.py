@@ -128,18 +128,27 @@ class SpinSampler(Sampler):
             return "there is no compiled code (NUMBA_DISABLE_JIT is set)"
         return None
 
-    def new_clock(self, d: int, state: NDArray[np.uint64]) -> Any:
-        """Return the arrays of a clock that draws from the state of a generator."""
-        return self.clock.start(d, self.refreshment / self.clock.sweep_time(d), state)
+    def new_clock(self, target: Target, state: NDArray[np.uint64]) -> Any:
+        """Return the arrays of a clock that draws from the state of a generator.
 
-    def start(self, d: int, seed: np.random.SeedSequence) -> tuple[Any, Any]:
+        Of the target it may know what never changes: its size, and which sites may trade places.
+        """
+        return self.clock.start(target.d, self.refreshment / self.clock.sweep_time(target.d), state)
+
+    def start(self, target: Target, seed: np.random.SeedSequence) -> tuple[Any, Any]:
         """Return the arrays of a clock and of a toll for one chain, each with its own stream of random numbers."""
         clock_seed, toll_seed = seed.spawn(2)
         new_toll = new_heat_bath if self.lane_toll == HEAT_BATH else new_budget
-        return self.new_clock(d, new_state(clock_seed)), new_toll(new_state(toll_seed))
+        return self.new_clock(target, new_state(clock_seed)), new_toll(new_state(toll_seed))
+
+    def refusal(self, target: Target) -> str | None:
+        """Return why this sampler cannot sample a target of spins, or None if it can."""
+        if target.constraint is None:
+            return None
+        return f"{self.name} flips one spin at a time, and no single flip leads from one allowed state to another"
 
     def accepts(self, target: Samplable[Any]) -> bool:
-        return isinstance(target, Target)
+        return isinstance(target, Target) and self.refusal(target) is None
 
     def workers(
         self, target: Any, plan: Plan, seeds: Sequence[np.random.SeedSequence], starts: Sequence[Any]

@@ -14,6 +14,7 @@ from bouncy._validation import check_nonnegative
 from bouncy.clocks import clock_named, clocks
 from bouncy.clocks.contract import Clock
 from bouncy.samplers.contract import Named, NotErgodicWarning, SpinSampler
+from bouncy.targets.contract import Target
 from bouncy.tolls.kinetic import new_kinetic
 
 DEFAULT_TRAVEL_TIME = 6.5 * pi
@@ -105,9 +106,9 @@ class HMC(SpinSampler):
         """Return the time of a sweep, of which a trajectory has a whole number."""
         return self.travel_time / self.stride
 
-    def start(self, d: int, seed: np.random.SeedSequence) -> tuple[Any, Any]:
+    def start(self, target: Target, seed: np.random.SeedSequence) -> tuple[Any, Any]:
         """Return a clock and a toll for one chain, which share the kinetic energies."""
-        clock = self.clock.start(d, 1.0 / self.travel_time, new_state(seed))
+        clock = self.clock.start(target.d, 1.0 / self.travel_time, new_state(seed))
         return clock, new_kinetic(clock.energy)
 
 

@@ -139,7 +139,7 @@ class Tempered(SpinSampler):
     def refusal_of_lanes(self, target: Samplable[Any]) -> str | None:
         return "a tempered chain is a ladder with a clock of its own, whose rungs are lanes already"
 
-    def start(self, d: int, seed: np.random.SeedSequence) -> tuple[Any, Any]:
+    def start(self, target: Target, seed: np.random.SeedSequence) -> tuple[Any, Any]:
         raise TypeError("a tempered chain is a whole ladder and cannot be a block of a scheme; use its base alone")
 
     def sweep_time(self, d: int) -> float:

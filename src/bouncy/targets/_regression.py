@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln
 
@@ -15,6 +16,10 @@ from bouncy._validation import check_positive, check_real_array, entry, first_tr
 
 Array = NDArray[np.float64]
 
+# Partners of a variable, and the power of their correlations by which they are tried (`benchmarks/selection.py`).
+_PARTNERS, _POWER = 20, 2.0
+# Variables whose correlations with all others are computed at a time.
+_ROWS = 256
 # A column that varies by less than this, relatively, is constant but for rounding.
 _ROUNDING = 1e-12
 
@@ -183,3 +188,23 @@ def read_slab_scale(slab_scale: ArrayLike | None, p: int) -> Array:
     if at is not None:
         raise ValueError(f"slab_scale must be > 0, got {entry('slab_scale', at, scale[at])}")
     return np.broadcast_to(scale, (p,)).copy()
+
+
+def correlated_pairs(columns: Array, correlations: Array) -> scipy.sparse.csr_array:
+    """Return the weights with which pairs of variables are tried to replace each other, symmetric, (p, p).
+
+    Each variable has the others that it is most correlated with as partners, in proportion to r^2, and is a partner of
+    theirs. `columns`, (p, n), have correlations as their products; these may be given, (p, p), or not, (0, 0).
+    """
+    p = len(columns)
+    most = min(_PARTNERS, p - 1)
+    kept: list[tuple[NDArray[np.intp], NDArray[np.intp], Array]] = []
+    for begin in range(0, p, _ROWS):
+        rows = np.arange(begin, min(begin + _ROWS, p))
+        r = np.abs(correlations[rows] if correlations.size else columns[rows] @ columns.T)
+        r[np.arange(rows.size), rows] = -1.0
+        partner = np.argpartition(-r, most - 1, axis=1)[:, :most] if most else np.empty((rows.size, 0), np.intp)
+        kept.append((np.repeat(rows, most), partner.ravel(), np.take_along_axis(r, partner, axis=1).ravel()))
+    i, j, r = (np.concatenate(column) for column in zip(*kept, strict=True))
+    one_way = scipy.sparse.csr_array((r**_POWER, (i, j)), shape=(p, p))
+    return scipy.sparse.csr_array(one_way.maximum(one_way.T))

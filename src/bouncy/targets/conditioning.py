@@ -46,6 +46,10 @@ class Clamped(Target):
         pattern = self._target.edges()
         return None if pattern is None else scipy.sparse.csr_array(pattern[self._free][:, self._free])
 
+    def candidates(self) -> scipy.sparse.csr_array | None:
+        weights = self._target.candidates()
+        return None if weights is None else scipy.sparse.csr_array(weights[self._free][:, self._free])
+
     def start(self, generator: np.random.Generator) -> NDArray[np.int8]:
         return self._target.start(generator)[self._free]
 
@@ -67,6 +71,9 @@ class Powered(Target):
 
     def edges(self) -> scipy.sparse.csr_array | None:
         return self._target.edges()
+
+    def candidates(self) -> scipy.sparse.csr_array | None:
+        return self._target.candidates()
 
     def start(self, generator: np.random.Generator) -> NDArray[np.int8]:
         return self._target.start(generator)

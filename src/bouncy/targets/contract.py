@@ -31,7 +31,7 @@ tests use only the functions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -50,6 +50,7 @@ from bouncy._validation import check_nonnegative, check_spins
 if TYPE_CHECKING:
     from bouncy.formats.files.json_fields import Fields
     from bouncy.results.spins import SpinRun
+    from bouncy.targets.constraints import Constraint, Restricted
 
     _Base = Samplable[SpinRun]
 else:
@@ -121,6 +122,8 @@ class Target(_Base, ABC):
     json_kind: ClassVar[str | None] = None
     # Distribution that a ladder of temperatures begins with: "uniform", or "fitted" where most states are too unlike.
     tempered_from: ClassVar[str] = "uniform"
+    # Groups of sites with a fixed number of spins +1, outside of which p(s) = 0; None where every site may flip alone.
+    constraint: Constraint | None = None
     _parent: tuple[Target, NDArray[np.intp], NDArray[np.int8]] | None = None
 
     @abstractmethod
@@ -150,6 +153,10 @@ class Target(_Base, ABC):
 
     def edges(self) -> scipy.sparse.csr_array | None:
         """Return the symmetric pattern of interacting pairs, or None if the target has no useful one."""
+        return None
+
+    def candidates(self) -> scipy.sparse.csr_array | None:
+        """Return how often two sites should be tried to trade places, a symmetric matrix; None where all are alike."""
         return None
 
     def start(self, generator: np.random.Generator) -> NDArray[np.int8]:
@@ -235,6 +242,42 @@ class Target(_Base, ABC):
         tempered = self._tempered(check_nonnegative("beta", beta))
         tempered._parent = self._parent
         return tempered
+
+    def fixed_sum(self, k: int) -> Restricted:
+        """Return the target restricted to states with exactly k spins +1, so that sum(s) = 2k - d.
+
+        Samplers that exchange two spins move there, "metropolis-swap" by default (docs/constraints.md).
+
+        Examples
+        --------
+        >>> import bouncy
+        >>> gas = bouncy.MRF.ising((4, 4), coupling=0.3).fixed_sum(6)
+        >>> run = bouncy.sample(gas, draws=100, seed=0)
+        >>> set(run.draws.sum(axis=2).ravel().tolist())
+        {-4}
+        """
+        from bouncy.targets.constraints import with_fixed_sum
+
+        return with_fixed_sum(self, k)
+
+    def one_hot(self, groups: Iterable[Sequence[Hashable]]) -> Restricted:
+        """Return the target restricted to states with exactly one spin +1 in each group of sites.
+
+        Parameters
+        ----------
+        groups : sequence of sequences
+            Labels of the sites of each group. Sites in no group are as free as before.
+
+        Examples
+        --------
+        >>> import bouncy
+        >>> colours = bouncy.MRF.random(6, seed=0).one_hot([[0, 1, 2], [3, 4, 5]])
+        >>> bouncy.exact(colours).mean[:3].sum().round(6)
+        np.float64(-1.0)
+        """
+        from bouncy.targets.constraints import with_one_hot
+
+        return with_one_hot(self, groups)
 
     def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8], labels: Labels) -> Target:
         """Return the target over the `free` sites, which have these labels.

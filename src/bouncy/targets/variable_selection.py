@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
@@ -15,6 +17,7 @@ from bouncy._memory import aligned_copy, read_only
 from bouncy._validation import check_count, check_flag, check_positive, check_spins, entry, first_true
 from bouncy.targets._factored import FactoredModel, new_factored_model
 from bouncy.targets._regression import (
+    correlated_pairs,
     normalise,
     read_data,
     read_inclusion,
@@ -254,6 +257,14 @@ class VariableSelection(Target):
             exponent=0.5 * self._rank if self.noise_scale is None else 0.0,
             precision=self._precision,
         )
+
+    def candidates(self) -> scipy.sparse.csr_array:
+        """Return how often two variables should be tried to replace each other: those that are correlated."""
+        return self._candidates
+
+    @cached_property
+    def _candidates(self) -> scipy.sparse.csr_array:
+        return correlated_pairs(self._columns, self._correlations)
 
     def start(self, generator: np.random.Generator) -> NDArray[np.int8]:
         """Return a model drawn from the prior, (d,), without variables that are too many or depend on others."""

@@ -70,7 +70,7 @@ class FlockWorker(SpinLoopWorker):
             start, (start_seed, _), (_, toll_seed) = starts[lane], children[lane], streams[lane]
             self.s[:, k] = target.start(np.random.default_rng(start_seed)) if start is None else start
             self.rng[:, k] = new_state(toll_seed if k == lane else toll_seed.spawn(1)[0])
-        self.clock = sampler.new_clock(target.d, new_state(streams[0][0]))
+        self.clock = sampler.new_clock(target, new_state(streams[0][0]))
         self._ticking = linked(self.clock)
         self.toll = new_lane_toll(sampler.lane_toll, self.rng, target.d)
         self.recorder = new_lane_recorder(target.d, width, pair_pattern(target, plan.pairs), sampler.clock.by_attempts)

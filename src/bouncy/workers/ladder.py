@@ -71,12 +71,12 @@ class LadderWorker(OneChainWorker):
         for k in range(width):
             self.lanes[:, k] = rows[min(k, b.size - 1)]
         rng = np.stack([new_state(lane_seed) for lane_seed in toll_seed.spawn(width)], axis=1)
-        self.clock = sampler.new_clock(d, new_state(clock_seed))
+        self.clock = sampler.base_sampler.new_clock(target, new_state(clock_seed))
         self._ticking = linked(self.clock)
         reference = np.zeros(d) if sampler.fields is None else np.array(sampler.fields)
         self.toll = new_ladder_toll(sampler.base_sampler.lane_toll, b, reference, rng, new_state(swap_seed))
         self.s = self.lanes[:, b.size - 1].copy()
-        self.recorder = new_recorder(d, new_pairs(target, plan.pairs), by_attempts=False)
+        self.recorder = new_recorder(d, new_pairs(target, plan.pairs), False, target.constraint)
         self.offset, self.sums = np.zeros(b.size), np.zeros((ROWS, b.size))
         self.seen = np.zeros((ROWS, b.size))  # sums since the present stage began, but for the open batch
         self.best, self.best_log_prob = self.s.copy(), np.full(1, -np.inf)

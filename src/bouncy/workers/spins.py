@@ -16,10 +16,13 @@ from bouncy.recorders.contract import MEANS, SWEEP_END
 from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
 from bouncy.recorders.recorder import new_recorder, open_sums, take_batch
 from bouncy.recorders.trail import new_trail, no_trail
-from bouncy.targets.contract import Target, raise_failure, shown
+from bouncy.targets.conditioning import as_linked
+from bouncy.targets.constraints import same_constraint
+from bouncy.targets.contract import Target, TargetError, raise_failure, shown
 from bouncy.workers.contract import Keep, Plan, Rows
 from bouncy.workers.kernel import BUFFER, FLIPS_PER_SITE, advance, settle
 from bouncy.workers.loop import LoopWorker
+from bouncy.workers.swap_kernel import UNKNOWN, advance_pairs
 
 # Random starts that are tried before a target with impossible states is said to need one that is given.
 _STARTS = 1000
@@ -145,11 +148,15 @@ class SpinWorker(OneChainWorker):
     ) -> None:
         super().__init__(first, plan, sampler.sweep_time(target.d))
         start_seed, sampler_seed = seed.spawn(2)
-        self.view = target.view()
+        self._in_pairs = sampler.clock.family == "pairs"
+        self._constraint = target.constraint
+        self.view = self._view_of(target)
         self.s = random_start(target, self.view, start_seed) if start is None else given_start(self.view, start)
-        self.clock, self.toll = sampler.start(target.d, sampler_seed)
+        self.clock, self.toll = sampler.start(target, sampler_seed)
         self._ticking = linked(self.clock)
-        self.recorder = new_recorder(target.d, new_pairs(target, plan.pairs), sampler.clock.by_attempts)
+        self.recorder = new_recorder(
+            target.d, new_pairs(target, plan.pairs), sampler.clock.by_attempts, target.constraint
+        )
         self.flips_since_resync = np.zeros(1, np.int64)
         self._times = np.empty(BUFFER)
         self._sites = np.empty(BUFFER, np.int32)
@@ -160,18 +167,27 @@ class SpinWorker(OneChainWorker):
             raise ValueError(
                 f"the target has changed from {self.s.size} sites to {target.d}; expected as many as before"
             )
-        self.view = target.view()
+        if not same_constraint(self._constraint, target.constraint):
+            raise ValueError("the target has other groups of sites than before; expected the same constraint")
+        self.view = self._view_of(target)
         _settle_at(self.view, self.s)
         self.flips_since_resync[:] = 0
 
+    def _view_of(self, target: Target) -> Any:
+        """Return the target as the loop sees it: that of pairs is compiled once for all targets."""
+        return as_linked(target.view(), target.d) if self._in_pairs else target.view()
+
     def _run(self, sweeps: int) -> None:
+        loop = advance_pairs if self._in_pairs else advance
         while True:
-            sweeps = advance(
+            sweeps = loop(
                 self._ticking, self.toll, self.view, self.recorder, self.s, self.flips_since_resync,
                 self._times, self._sites, self.sweep_time, sweeps,
             )  # fmt: skip
             if not sweeps:
                 return
+            if sweeps == UNKNOWN:
+                raise unknown_swap(self.s, self.first)
             self._make_room()
 
     def _parts(self) -> dict[str, Any]:
@@ -189,6 +205,19 @@ class SpinWorker(OneChainWorker):
         check_range("flips_since_resync", state["flips_since_resync"], 0, FLIPS_PER_SITE * self.s.size)
         if np.array_equal(state["s"], self.s):  # as in a worker that was made to be restored
             check_bounds(state, "view", self.view)
+
+
+def unknown_swap(s: NDArray[np.int8], chain: int | None = None) -> TargetError:
+    """Return the error of a swap whose cost cannot be known."""
+    error = TargetError(
+        "a swap leads through a state of probability zero, and log p of the states on either side is not known: costs "
+        "of +inf are walls, and do not tell what is behind them; give log_prob too",
+        "log_prob",
+        None,
+        s.copy(),
+    )
+    error.chain = chain
+    return error
 
 
 def new_pairs(target: Target, pairs: str) -> Pairs:

@@ -11,8 +11,11 @@ from bouncy._dispatch import state_arrays
 from bouncy.clocks.by_address import linked
 from bouncy.recorders.contract import FLIPS, HITS
 from bouncy.recorders.counter import new_counter
+from bouncy.targets.conditioning import as_linked
 from bouncy.targets.contract import Target, TargetError, raise_failure
 from bouncy.workers.kernel import BUFFER, advance, settle
+from bouncy.workers.spins import unknown_swap
+from bouncy.workers.swap_kernel import UNKNOWN, advance_pairs
 
 if TYPE_CHECKING:
     from bouncy.samplers.contract import SpinSampler
@@ -49,8 +52,9 @@ class Walker:
 
     def __init__(self, target: Target, sampler: SpinSampler, seed: np.random.SeedSequence) -> None:
         self._target = target
-        self._view = target.view()
-        self._clock, self._toll = sampler.start(target.d, seed)
+        self._in_pairs = sampler.clock.family == "pairs"
+        self._view = self._new_view()
+        self._clock, self._toll = sampler.start(target, seed)
         self._ticking = linked(self._clock)
         self._sweep_time = sampler.sweep_time(target.d)
         self._counter = new_counter()
@@ -87,15 +91,23 @@ class Walker:
 
     def compile(self, s: NDArray[np.int8]) -> None:
         """Compile everything, or load it from the cache; what the target returns for s is ignored."""
-        settle(self._target.view(), s)
+        settle(self._new_view(), s)
         self._call(s, 0)
 
+    def _new_view(self) -> Any:
+        """Return the target as the loop sees it: that of pairs is compiled once for all targets."""
+        view = self._target.view()
+        return as_linked(view, self._target.d) if self._in_pairs else view
+
     def _call(self, s: NDArray[np.int8], sweeps: int) -> bool:
-        stopped: bool = advance(
+        loop = advance_pairs if self._in_pairs else advance
+        left = loop(
             self._ticking, self._toll, self._view, self._counter, s, self._flips_since_resync,
             self._times, self._sites, self._sweep_time, sweeps,
         )  # fmt: skip
-        return stopped
+        if left == UNKNOWN:
+            raise unknown_swap(s)
+        return bool(left)
 
     def state(self) -> list[NDArray[Any]]:
         """Return a copy of the state that is kept from one visit to the next."""

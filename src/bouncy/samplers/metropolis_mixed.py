@@ -1,0 +1,83 @@
+"""Metropolis sampling by flips and swaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bouncy._validation import check_positive
+from bouncy.clocks.pairs import Pairing, new_pairing
+from bouncy.samplers._paired import PairedSampler
+from bouncy.samplers.contract import Named
+from bouncy.targets.contract import Target
+
+# Share of the candidates of a target among its swaps, where candidates alone might not reach all allowed states.
+_CANDIDATES = 0.5
+# Default share of swaps, and that of the candidates of a target (`benchmarks/selection.py`).
+_SWAPS, _WITH_CANDIDATES = 0.5, 0.9
+
+
+@dataclass(frozen=True)
+class MetropolisMixed(PairedSampler):
+    """Attempts to flip a spin, or to exchange two, with probability min(1, e^-cost).
+
+    For targets whose spins can stand in for each other, as correlated variables of a regression can: an exchange leads
+    from one to the other without the detour by both or neither. In groups of `target.one_hot(groups)` spins are
+    exchanged, and sites in no group flip.
+
+    Parameters
+    ----------
+    swaps : float, optional
+        Probability that an attempt is a swap, strictly between 0 and 1. By default 0.9 where the target has candidates,
+        most of which do not differ and cost next to nothing, otherwise 0.5; with groups beside sites that are free, the
+        share of the sites that are in groups.
+    partners : {"all", "edges"} or rows (i, j, weight), optional
+        Who is paired with whom: any two sites, sites that interact, or candidates, unordered pairs that are tried in
+        proportion to their weights. By default the target's own candidates (`VariableSelection` has those that are
+        correlated), or any two sites where it has none.
+
+    Examples
+    --------
+    >>> import bouncy
+    >>> bouncy.MetropolisMixed(swaps=0.25).name
+    'metropolis-mixed'
+    """
+
+    swaps: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.swaps is not None and not 0.0 < check_positive("swaps", self.swaps) < 1.0:
+            raise ValueError(f"swaps is {self.swaps}; expected a probability strictly between 0 and 1")
+
+    @property
+    def name(self) -> str:
+        return "metropolis-mixed"
+
+    def refusal(self, target: Target) -> str | None:
+        return self.refusal_of_partners(target)
+
+    def pairing(self, target: Target) -> Pairing:
+        table, constraint = self.table(target), target.constraint
+        has_table = table is not None and table.i.size > 0
+        table = table if has_table else None
+        if constraint is None:
+            swaps = self.swaps or (_WITH_CANDIDATES if target.candidates() is not None else _SWAPS)
+            blocks = () if has_table else (np.arange(target.d),)
+            shares = (1.0 - swaps, swaps if has_table else 0.0)
+            return new_pairing(shares, single=np.arange(target.d), table=table, blocks=blocks)
+        free = constraint.free
+        swaps = (self.swaps or 1.0 - free.size / target.d) if free.size else 1.0
+        shares = (1.0 - swaps, _CANDIDATES * swaps if has_table else 0.0)
+        return new_pairing(shares, single=free, table=table, blocks=constraint.groups)
+
+
+NAMED = (
+    Named(
+        MetropolisMixed(),
+        "flips and swaps; for variables that can stand in for each other (correlated ones in `VariableSelection`), and "
+        "for one-hot groups beside sites that are free",
+        "#e377c2",
+    ),
+)
