@@ -233,7 +233,7 @@ def test_candidates_of_a_regression_are_its_correlations():
     assert np.diagonal(weights).tolist() == [0.0] * 12
     r = np.abs(np.array(target._correlations))
     i, j = np.nonzero(weights)
-    np.testing.assert_allclose(weights[i, j], r[i, j] ** 2)
+    np.testing.assert_allclose(weights[i, j], r[i, j] ** 4)
     kept = target.clamp({3: 1}).tempered(0.5).candidates().toarray()
     assert np.array_equal(kept, np.delete(np.delete(weights, 3, 0), 3, 1))
 
@@ -257,6 +257,16 @@ def test_paths_can_be_replayed():
     assert (run.draws.sum(axis=2) == 0).all()
     times = np.unique(np.concatenate([flips["time"] for flips in run.flips]))[:200]
     assert (np.asarray(run.replay(times)).sum(axis=-1) == 0).all()
+
+
+def test_auto_takes_swaps_where_nothing_else_moves():
+    """Catches a choice among samplers that all refuse the target, and a pilot of a single state."""
+    free = GAS.one_hot([[0, 1, 2]])
+    for target, chosen in ((GAS.fixed_sum(3), "metropolis-swap"), (free, "metropolis-mixed")):
+        run = bouncy.sample(target, "auto", draws=20, chains=2, seed=0, pairs="all")
+        assert run.sampler.name == chosen
+    single, _ = as_sampler(GAS.fixed_sum(0), "auto").prepared(GAS.fixed_sum(0), np.random.SeedSequence(0))
+    assert single.name == "metropolis-swap"
 
 
 @pytest.mark.slow

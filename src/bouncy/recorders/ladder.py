@@ -67,6 +67,14 @@ class LadderRecorder(NamedTuple):
     values: NDArray[np.float64]  # (n, rungs) V of each rung, for each draw
 
 
+@helper
+def record_flip_of_chain(recorder, i, t):
+    """Account for a flip of site i in the chain, t after the sweep began."""
+    record_flip(recorder.chain, recorder.s, i, t)
+    recorder.s[i] = -recorder.s[i]
+    recorder.chain.open_events[FLIPS] += 1.0
+
+
 @implements(fetch_record, LadderRecorder)
 def _fetch(recorder, i):
     pass
@@ -78,17 +86,13 @@ def _follow(recorder, toll, s):
     lane, own = toll.swaps.lane[-1], recorder.s
     for i in range(own.size):
         if own[i] != s[i, lane]:
-            record_flip(recorder.chain, own, i, 0.0)
-            recorder.chain.open_events[FLIPS] += 1.0
-            own[i] = s[i, lane]
+            record_flip_of_chain(recorder, i, 0.0)
 
 
 @implements(record_change, LadderRecorder)
 def _record_change(recorder, toll, s, i, count, t):
     if toll.change[toll.swaps.lane[-1]] != 0.0:
-        record_flip(recorder.chain, recorder.s, i, t)
-        recorder.s[i] = -recorder.s[i]
-        recorder.chain.open_events[FLIPS] += 1.0
+        record_flip_of_chain(recorder, i, t)
 
 
 @implements(record_lane_means, LadderRecorder)

@@ -220,8 +220,8 @@ class TemperedRun(SpinRun):
 
     @property
     def _shift(self) -> float:
-        """What V = log p - log q is more than log p where q is uniform, 2^-d; 0 where it is not."""
-        return 0.0 if self.sampler.fields is not None else float(self.target.d * np.log(2.0))
+        """What V = log p - log q is more than log p where q is uniform on all allowed states; 0 where it is not."""
+        return 0.0 if self.sampler.fields is not None else float(self.target.log_size)
 
     @property
     def best(self) -> Best:

@@ -18,6 +18,7 @@ from bouncy.clocks.contract import Clock, started
 from bouncy.clocks.pairs import PAIRS, Pairing, new_scan
 from bouncy.samplers.contract import SpinSampler
 from bouncy.targets.contract import Target
+from bouncy.tolls.contract import METROPOLIS
 
 
 class Table(NamedTuple):
@@ -41,6 +42,10 @@ class PairedSampler(SpinSampler):
     @property
     def clock(self) -> Clock:
         return PAIRS
+
+    @property
+    def lane_toll(self) -> float:
+        return METROPOLIS
 
     def refusal_of_lanes(self, target: Samplable[Any]) -> str | None:
         return f"{self.name} exchanges spins in one state at a time"

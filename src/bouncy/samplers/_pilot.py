@@ -92,7 +92,10 @@ def _values(target: Target, fields: Array, generator: np.random.Generator) -> Ar
     """Return V at states of the reference, where it is finite."""
     up = 1.0 / (1.0 + np.exp(2.0 * fields))
     s = np.where(generator.random((_STATES, target.d)) < up, 1, -1).astype(np.int8)
-    value = target.log_prob(s) + s @ fields + np.logaddexp(fields, -fields).sum()
+    if target.constraint is None:
+        value = target.log_prob(s) + s @ fields + np.logaddexp(fields, -fields).sum()
+    else:
+        value = target.log_prob([target.constraint.draw(row, generator) for row in s]) + target.log_size
     found: Array = value[np.isfinite(value)]
     if found.size and np.abs(found).max() > _LARGEST_VALUE:
         raise ValueError(

@@ -16,6 +16,8 @@ from bouncy.samplers.bps import BPS
 from bouncy.samplers.contract import Named, Sampler, SpinSampler
 from bouncy.samplers.gibbs import Gibbs
 from bouncy.samplers.metropolis import Metropolis
+from bouncy.samplers.metropolis_mixed import MetropolisMixed
+from bouncy.samplers.metropolis_swap import MetropolisSwap
 from bouncy.samplers.tempered import Tempered
 from bouncy.targets.contract import Target
 from bouncy.workers.contract import Plan, Worker
@@ -28,17 +30,24 @@ _CHAINS, _DRAWS, _WARMUP = 8, 400, 200
 # Samplers in the order in which they are tried, and what an attempted flip costs beside that of the first: measured
 # (`make bench`), and the same on every machine.
 _CANDIDATES: tuple[tuple[SpinSampler, float], ...] = ((BPS("gaussian"), 1.0), (Metropolis(), 0.8), (Gibbs(), 0.9))
+# Swaps with candidates, most of whose pairs do not differ.
+_MIXED = (MetropolisMixed(), 0.4)
 # R-hat of a trace above which chains are taken to be apart; a short pilot has 1.02 by chance.
 _APART = 1.1
 # The default stays unless another sampler needs less than this share of its work for the same error: a pilot is short.
 _WORTH_IT = 0.8
 # States and sites at which ties are looked for, and costs that are ties.
 _STATES, _SITES, _TIE = 4, 256, 1e-9
+# Logarithm of the number of allowed states below which there is one.
+_ONE_STATE = 1e-6
 
 
 @dataclass(frozen=True)
 class Auto(SpinSampler):
     """Choose among BPS, Metropolis, Gibbs and tempered chains by a short pilot, whose draws are not used.
+
+    On targets restricted by `fixed_sum` or `one_hot` the choice is between swaps and tempered swaps; on targets with
+    candidates for swaps (`VariableSelection`) flips and swaps are tried as well.
 
     Where the chains of the pilot disagree, or keep to modes of their own, the run is tempered. Otherwise it is done by
     the sampler with the smallest squared error of the means per unit of work. Work is counted, not timed, so that the
@@ -63,6 +72,9 @@ class Auto(SpinSampler):
     def refusal_of_lanes(self, target: Samplable[Any]) -> str | None:
         return _CANDIDATES[0][0].refusal_of_lanes(target)
 
+    def refusal(self, target: Target) -> str | None:
+        return None
+
     def start(self, target: Target, seed: np.random.SeedSequence) -> tuple[Any, Any]:
         raise TypeError("'auto' chooses a sampler for a target, which a block of a scheme does not have; name one")
 
@@ -79,7 +91,10 @@ class Auto(SpinSampler):
 
         tempered_seed, pilot_seed = seed.spawn(2)
         runs, apart = {}, ""
-        for sampler, _ in steps_of_pilot(_CANDIDATES, "choosing a sampler"):
+        candidates = _candidates(target)
+        if target.constraint is not None and target.log_size < _ONE_STATE:
+            return candidates[0][0], f"{candidates[0][0].name}, because a single state is allowed"
+        for sampler, _ in steps_of_pilot(candidates, "choosing a sampler"):
             runs[sampler.name] = run = _pilot(target, sampler, pilot_seed, pairs)
             found = _apart(run)
             if found is not None:
@@ -88,7 +103,14 @@ class Auto(SpinSampler):
         if not runs:
             used, _ = Tempered().prepared(target, tempered_seed, pairs)
             return used, f"tempered, because {apart}"
-        return _cheapest(target, runs)
+        return _cheapest(target, candidates, runs)
+
+
+def _candidates(target: Target) -> tuple[tuple[SpinSampler, float], ...]:
+    """Return the samplers that are tried on a target, and what an attempted flip costs beside that of the first."""
+    if target.constraint is not None:
+        return ((MetropolisMixed() if target.constraint.free.size else MetropolisSwap(), 1.0),)
+    return _CANDIDATES if target.candidates() is None else (*_CANDIDATES, _MIXED)
 
 
 def _pilot(target: Target, sampler: SpinSampler, seed: np.random.SeedSequence, pairs: Any) -> SpinRun:
@@ -120,19 +142,21 @@ def _apart(run: SpinRun) -> str | None:
     return None
 
 
-def _cheapest(target: Target, runs: dict[str, SpinRun]) -> tuple[Sampler, str]:
+def _cheapest(
+    target: Target, candidates: Sequence[tuple[SpinSampler, float]], runs: dict[str, SpinRun]
+) -> tuple[Sampler, str]:
     """Return the sampler with the smallest error for its work, of those whose chains agree, and why."""
     default = next(iter(runs))
     tied = _has_ties(target, runs[default].draws)
     need = {
         sampler.name: float(np.mean(runs[sampler.name].mean_se ** 2)) * cost
-        for sampler, cost in _CANDIDATES
+        for sampler, cost in candidates
         if sampler.name in runs and not (tied and isinstance(sampler, Metropolis))
     }
     if not need:
         return Metropolis("random"), "metropolis-random, because in a pilot the chains of no other sampler agreed"
     best = min(need, key=lambda name: need[name] * (_WORTH_IT if name == default else 1.0))
-    (sampler,) = (sampler for sampler, _ in _CANDIDATES if sampler.name == best)
+    (sampler,) = (sampler for sampler, _ in candidates if sampler.name == best)
     smallest = max(min(need.values()), 1e-300)
     told = ", ".join(f"{name} {value / smallest:.2g}" for name, value in need.items())
     ties = "; metropolis was left out, because flips without a cost can trap it" if tied else ""

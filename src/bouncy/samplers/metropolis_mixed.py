@@ -14,8 +14,8 @@ from bouncy.targets.contract import Target
 
 # Share of the candidates of a target among its swaps, where candidates alone might not reach all allowed states.
 _CANDIDATES = 0.5
-# Default share of swaps, and that of the candidates of a target (`benchmarks/selection.py`).
-_SWAPS, _WITH_CANDIDATES = 0.5, 0.9
+# Default share of swaps where any two sites are tried.
+_SWAPS = 0.5
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,10 @@ class MetropolisMixed(PairedSampler):
     Parameters
     ----------
     swaps : float, optional
-        Probability that an attempt is a swap, strictly between 0 and 1. By default 0.9 where the target has candidates,
-        most of which do not differ and cost next to nothing, otherwise 0.5; with groups beside sites that are free, the
-        share of the sites that are in groups.
+        Probability that an attempt is a swap, strictly between 0 and 1. By default 0.5; with groups beside sites that
+        are free, the share of the sites that are in groups; where the target has candidates, w/(1 + w), w the mean
+        total weight of a site: most pairs do not differ and cost next to nothing, and without correlated variables
+        there is little to exchange.
     partners : {"all", "edges"} or rows (i, j, weight), optional
         Who is paired with whom: any two sites, sites that interact, or candidates, unordered pairs that are tried in
         proportion to their weights. By default the target's own candidates (`VariableSelection` has those that are
@@ -63,7 +64,7 @@ class MetropolisMixed(PairedSampler):
         has_table = table is not None and table.i.size > 0
         table = table if has_table else None
         if constraint is None:
-            swaps = self.swaps or (_WITH_CANDIDATES if target.candidates() is not None else _SWAPS)
+            swaps = self.swaps or self._share_of_candidates(target)
             blocks = () if has_table else (np.arange(target.d),)
             shares = (1.0 - swaps, swaps if has_table else 0.0)
             return new_pairing(shares, single=np.arange(target.d), table=table, blocks=blocks)
@@ -71,6 +72,13 @@ class MetropolisMixed(PairedSampler):
         swaps = (self.swaps or 1.0 - free.size / target.d) if free.size else 1.0
         shares = (1.0 - swaps, _CANDIDATES * swaps if has_table else 0.0)
         return new_pairing(shares, single=free, table=table, blocks=constraint.groups)
+
+    def _share_of_candidates(self, target: Target) -> float:
+        weights = target.candidates() if self.partners is None else None
+        if weights is None:
+            return _SWAPS
+        total = float(weights.sum()) / target.d
+        return total / (1.0 + total)
 
 
 NAMED = (

@@ -35,7 +35,7 @@ class Tempered(SpinSampler):
     base : str or SpinSampler
         What moves the spins between swaps: a sampler whose chains could share a clock, so not HMC. By default sites
         in turn: at b = 0 all spins are drawn anew, so that ties, which can trap a Metropolis chain, do not trap a
-        ladder.
+        ladder. On targets restricted by `fixed_sum` or `one_hot` this default is replaced by swaps.
     rungs : int, optional
         Number of temperatures; by default about twice the barrier.
     sweeps_per_swap : int, optional
@@ -43,7 +43,8 @@ class Tempered(SpinSampler):
     reference : "uniform", "fitted" or array_like, optional
         q: all states alike, or independent spins with the means that a pilot found, if they lower the barrier, or
         independent spins in the fields g, (d,), that are given: log q(s) = -s.g. By default fitted for
-        `VariableSelection`, whose posterior has few variables of many, and otherwise uniform.
+        `VariableSelection`, whose posterior has few variables of many, and otherwise uniform. That of a restricted
+        target is uniform on the allowed states.
     ladder : array_like, optional
         The values b, from 0 to 1.
 
@@ -123,6 +124,15 @@ class Tempered(SpinSampler):
             raise ValueError(f"base is {found.name}, whose clock cannot drive a ladder; use 'bps-gaussian' or 'gibbs'")
         return found
 
+    def base_on(self, target: Target) -> str | SpinSampler:
+        """Return what moves the spins of a target: swaps where it is restricted and nothing else was asked for."""
+        if target.constraint is None or self.base != _BASE.name:
+            return self.base
+        return "metropolis-mixed" if target.constraint.free.size else "metropolis-swap"
+
+    def refusal(self, target: Target) -> str | None:
+        return replace(self, base=self.base_on(target)).base_sampler.refusal(target)
+
     @property
     def fields(self) -> tuple[float, ...] | None:
         """Fields g of the reference; None where it is uniform."""
@@ -152,7 +162,8 @@ class Tempered(SpinSampler):
     def prepared(self, target: Any, seed: np.random.SeedSequence, pairs: str = "none") -> tuple[Tempered, str]:
         """Return the sampler with all that was left open, found by a pilot."""
         self._check_target(target)
-        asked = self if self.reference is not None else replace(self, reference=target.tempered_from)
+        asked = replace(self, base=self.base_on(target))
+        asked = asked if asked.reference is not None else replace(asked, reference=target.tempered_from)
         if asked.ladder is not None and asked.sweeps_per_swap is not None and asked.reference != "fitted":
             return asked, ""
         from bouncy.samplers._pilot import tuned
@@ -165,6 +176,8 @@ class Tempered(SpinSampler):
                 f"{type(target).__name__} is no target of spins alone, which a tempered chain is for; sample it with "
                 "another sampler"
             )
+        if target.constraint is not None and self.reference not in (None, "uniform"):
+            raise ValueError("the reference of a restricted target is uniform on its allowed states; leave it out")
         if self.fields is not None and len(self.fields) != target.d:
             raise ValueError(f"reference has {len(self.fields)} fields; expected {target.d}, one for each site")
         if config.DISABLE_JIT:  # type: ignore[attr-defined]

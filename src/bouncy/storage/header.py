@@ -130,7 +130,8 @@ class Header:
         if type(selects) is not bool:
             raise ValueError(f"selects_variables of its target is {selects!r:.60}")
         names, text, fingerprint = unpacked_labels(labels, d), str(known["text"]), str(known["fingerprint"])
-        return StoredTarget(known["kind"], d, names, text, shape, fingerprint, selects)
+        log_size = number("log_size", known.get("log_size", d * math.log(2.0)))  # which runs without constraints lack
+        return StoredTarget(known["kind"], d, names, text, shape, fingerprint, selects, log_size)
 
     def _seed(self) -> Any:
         described = self._entries["seed"]

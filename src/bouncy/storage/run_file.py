@@ -148,7 +148,8 @@ def _described_target(target: Any) -> dict[str, Any]:
     sides = list(shape) if whole and math.prod(shape) == target.d else None
     text = f"{target!r:.{_TEXT}}"
     known = {name: getattr(target, name) for name in ("kind", "d", "fingerprint", "selects_variables")}
-    return {**known, "text": text, "shape": sides}
+    size = getattr(target, "log_size", None)
+    return {**known, "text": text, "shape": sides, **({} if size is None else {"log_size": float(size)})}
 
 
 def _packed_labels(target: Any) -> bytes:

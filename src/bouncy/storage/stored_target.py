@@ -18,6 +18,8 @@ class StoredTarget(Samplable[Any]):
         As of the target.
     shape : tuple of int or None
         Sides of the lattice, if it was one.
+    log_size : float
+        Logarithm of the number of states, of spins.
     fingerprint : str
         Digest that tells it from other targets.
     """
@@ -25,10 +27,19 @@ class StoredTarget(Samplable[Any]):
     fingerprint: str = ""
 
     def __init__(
-        self, kind: Any, d: int, labels: Any, text: str, shape: Any, fingerprint: str, selects_variables: bool
+        self,
+        kind: Any,
+        d: int,
+        labels: Any,
+        text: str,
+        shape: Any,
+        fingerprint: str,
+        selects_variables: bool,
+        log_size: float,
     ) -> None:
         self.kind, self.d, self._labels, self._text = kind, d, labels, text  # type: ignore[misc]
         self.shape, self.fingerprint, self.selects_variables = shape, fingerprint, selects_variables
+        self.log_size = log_size
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(

@@ -17,7 +17,7 @@ from bouncy._validation import check_positive, check_real_array, entry, first_tr
 Array = NDArray[np.float64]
 
 # Partners of a variable, and the power of their correlations by which they are tried (`benchmarks/selection.py`).
-_PARTNERS, _POWER = 20, 2.0
+_PARTNERS, _POWER = 20, 4.0
 # Variables whose correlations with all others are computed at a time.
 _ROWS = 256
 # A column that varies by less than this, relatively, is constant but for rounding.
@@ -193,7 +193,7 @@ def read_slab_scale(slab_scale: ArrayLike | None, p: int) -> Array:
 def correlated_pairs(columns: Array, correlations: Array) -> scipy.sparse.csr_array:
     """Return the weights with which pairs of variables are tried to replace each other, symmetric, (p, p).
 
-    Each variable has the others that it is most correlated with as partners, in proportion to r^2, and is a partner of
+    Each variable has the others that it is most correlated with as partners, in proportion to r^4, and is a partner of
     theirs. `columns`, (p, n), have correlations as their products; these may be given, (p, p), or not, (0, 0).
     """
     p = len(columns)

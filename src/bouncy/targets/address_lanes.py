@@ -136,7 +136,7 @@ def _of(views: list[Linked]) -> LinkedLanes:
 
 
 @helper
-def _lane(view, k):
+def lane_of(view, k):
     """Return the view of one lane."""
     return Linked(
         view.flip_cost, view.log_prob, view.init, view.on_flip, view.conditional_means, view.part[k], view.judges,
@@ -145,7 +145,7 @@ def _lane(view, k):
 
 
 @helper
-def _look_for_trouble(view, k, value):
+def report_trouble(view, k, value):
     """Remember a lane whose function returned what it must not, or reported a failure."""
     if (view.fault[0] != FINE or value != value) and view.trouble[0] == _NONE:
         view.trouble[0] = k
@@ -167,8 +167,8 @@ def _init(view, s):
         for i in range(s.shape[0]):
             view.spins[k, i] = s[i, k]
         if not lanes_failed(view):
-            init(_lane(view, k), view.spins[k])
-            _look_for_trouble(view, k, 0.0)
+            init(lane_of(view, k), view.spins[k])
+            report_trouble(view, k, 0.0)
 
 
 @implements(lane_costs, LinkedLanes)
@@ -177,9 +177,9 @@ def _costs(view, s, i, out):
         if k == view.parked[0] or lanes_failed(view):
             out[0, k] = 0.0
         else:
-            out[0, k] = flip_cost(_lane(view, k), view.spins[k], i)
+            out[0, k] = flip_cost(lane_of(view, k), view.spins[k], i)
             if not out[0, k] > -np.inf:
-                _look_for_trouble(view, k, np.nan)
+                report_trouble(view, k, np.nan)
 
 
 @implements(fetch_lanes, LinkedLanes)
@@ -193,8 +193,8 @@ def _flip(view, s, i, change):
         if change[k] != 0.0:
             view.spins[k, i] = s[i, k]
             if k != view.parked[0] and not lanes_failed(view):
-                on_flip(_lane(view, k), view.spins[k], i)
-                _look_for_trouble(view, k, 0.0)
+                on_flip(lane_of(view, k), view.spins[k], i)
+                report_trouble(view, k, 0.0)
 
 
 @implements(settle_lanes, LinkedLanes)
@@ -207,13 +207,13 @@ def _read(view, s, k, cost, values, means):
     for n in range(values.size):
         if lanes_failed(view):
             return
-        lane, spins = _lane(view, n), view.spins[n]
+        lane, spins = lane_of(view, n), view.spins[n]
         if n == view.parked[0]:
             init(lane, spins)
         values[n] = log_prob(lane, spins)
         if values[n] != values[n]:
             for i in range(spins.size):
                 view.where[i] = spins[i]
-        _look_for_trouble(view, n, values[n])
-    conditional_means(_lane(view, k), view.spins[k], means)
-    _look_for_trouble(view, k, 0.0)
+        report_trouble(view, n, values[n])
+    conditional_means(lane_of(view, k), view.spins[k], means)
+    report_trouble(view, k, 0.0)

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from math import log
 from numbers import Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -125,6 +126,11 @@ class Target(_Base, ABC):
     # Groups of sites with a fixed number of spins +1, outside of which p(s) = 0; None where every site may flip alone.
     constraint: Constraint | None = None
     _parent: tuple[Target, NDArray[np.intp], NDArray[np.int8]] | None = None
+
+    @property
+    def log_size(self) -> float:
+        """Logarithm of the number of states, or of those that a constraint allows."""
+        return self.d * log(2.0) if self.constraint is None else self.constraint.log_size
 
     @abstractmethod
     def view(self) -> Any:

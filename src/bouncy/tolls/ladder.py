@@ -61,7 +61,7 @@ class LadderToll(NamedTuple):
     cost: NDArray[np.float64]  # (1, lanes) scratch
     change: NDArray[np.float64]  # (lanes,) scratch
     rule: float  # `bath` of lanes at b > 0
-    constant: float  # sum of log(2 cosh g), which normalises q
+    constant: float  # which normalises q: the sum of log(2 cosh g), or the logarithm of the number of allowed states
     log_prob: NDArray[np.float64]  # (lanes,) scratch: log p at the end of a scan
     swaps: Swaps
 
@@ -72,8 +72,12 @@ def new_ladder_toll(
     reference: NDArray[np.float64],
     rng: NDArray[np.uint64],
     swap_rng: NDArray[np.uint64],
+    constant: float | None = None,
 ) -> LadderToll:
-    """Return a toll of lanes, the first of which begin at the temperatures b in their order; others stay at b = 0."""
+    """Return a toll of lanes, the first of which begin at the temperatures b in their order; others stay at b = 0.
+
+    `constant` is what normalises q, by default that of independent spins in the fields `reference`, (d,).
+    """
     width, rungs = rng.shape[1], b.size
     swaps = Swaps(
         rng=swap_rng,
@@ -98,7 +102,7 @@ def new_ladder_toll(
         cost=aligned_empty(1, width),
         change=aligned_empty(width),
         rule=rule,
-        constant=float(np.logaddexp(reference, -reference).sum()),
+        constant=float(np.logaddexp(reference, -reference).sum()) if constant is None else constant,
         log_prob=aligned_empty(width),
         swaps=swaps,
     )

@@ -7,6 +7,7 @@ it is recorded as of a chain alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -22,12 +23,14 @@ from bouncy.recorders.contract import BOUNCES, HITS, REFRESHMENTS, SWEEP_END
 from bouncy.recorders.ladder import FINITE, ROWS, VALUE, ColdView, LadderRecorder
 from bouncy.recorders.recorder import new_recorder
 from bouncy.targets.address_lanes import LinkedLanes, address_lanes
+from bouncy.targets.constraints import Constraint
 from bouncy.targets.contract import Target
 from bouncy.tolls.ladder import new_ladder_toll
 from bouncy.workers.contract import Keep, Plan, Rows
 from bouncy.workers.flock_kernel import RESYNC, advance_lanes, settle_flock
 from bouncy.workers.kernel import BUFFER
 from bouncy.workers.spins import OneChainWorker, new_pairs, random_start
+from bouncy.workers.swap_ladder_kernel import Reference, advance_pair_lanes
 
 # What the clock counts, the same for all lanes.
 _OF_THE_CLOCK = [HITS, BOUNCES, REFRESHMENTS]
@@ -63,7 +66,8 @@ class LadderWorker(OneChainWorker):
         d, b = target.d, np.array(sampler.ladder)
         start_seed, sampler_seed = seed.spawn(2)
         clock_seed, toll_seed, swap_seed = sampler_seed.spawn(3)
-        view = target.lanes(padded(b.size))
+        self._in_pairs = sampler.clock.family == "pairs"
+        view = None if self._in_pairs else target.lanes(padded(b.size))
         width = b.size if view is None else padded(b.size)
         self.view = address_lanes(target, width) if view is None else view
         self.lanes = aligned_empty(d, width, dtype=np.int8)
@@ -74,7 +78,9 @@ class LadderWorker(OneChainWorker):
         self.clock = sampler.base_sampler.new_clock(target, new_state(clock_seed))
         self._ticking = linked(self.clock)
         reference = np.zeros(d) if sampler.fields is None else np.array(sampler.fields)
-        self.toll = new_ladder_toll(sampler.base_sampler.lane_toll, b, reference, rng, new_state(swap_seed))
+        log_size = None if target.constraint is None else target.constraint.log_size
+        self.toll = new_ladder_toll(sampler.base_sampler.lane_toll, b, reference, rng, new_state(swap_seed), log_size)
+        self._reference = new_reference(d, target.constraint)
         self.s = self.lanes[:, b.size - 1].copy()
         self.recorder = new_recorder(d, new_pairs(target, plan.pairs), False, target.constraint)
         self.offset, self.sums = np.zeros(b.size), np.zeros((ROWS, b.size))
@@ -104,10 +110,17 @@ class LadderWorker(OneChainWorker):
     def _run(self, sweeps: int) -> None:
         while True:
             self._events[:] = 0.0
-            sweeps = advance_lanes(
-                self._ticking, self.toll, self.view, self._ladder_recorder(), self.lanes, self.lanes.shape[1],
-                self.since_resync, self._times, self._sites, self.sweep_time, sweeps,
-            )  # fmt: skip
+            recorder, buffer = self._ladder_recorder(), (self._times, self._sites)
+            if self._in_pairs:
+                sweeps = advance_pair_lanes(
+                    self._ticking, self.toll, self.view, recorder, self.lanes, self._reference,
+                    self.since_resync, *buffer, self.sweep_time, sweeps,
+                )  # fmt: skip
+            else:
+                sweeps = advance_lanes(
+                    self._ticking, self.toll, self.view, recorder, self.lanes, self.lanes.shape[1],
+                    self.since_resync, *buffer, self.sweep_time, sweeps,
+                )  # fmt: skip
             self.recorder.open_events[_OF_THE_CLOCK] += self._events[_OF_THE_CLOCK, 0]
             if not sweeps:
                 return
@@ -178,6 +191,7 @@ class LadderWorker(OneChainWorker):
             "best": self.best,
             "best_log_prob": self.best_log_prob,
             "begun_trips": self.begun_trips,
+            **({"reference": self._reference.members} if self._in_pairs else {}),
         }
 
     def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -192,6 +206,8 @@ class LadderWorker(OneChainWorker):
             check_range("view.spins", state["view.spins"], state["replicas"].T, state["replicas"].T)
             if np.array_equal(state["replicas"], self.lanes):  # as in a worker that was made to be restored
                 self.view.check(state, "view")
+        if self._in_pairs and not same_members(state["reference"], self._reference):
+            raise ValueError("reference does not hold the sites of each group in some order")
         if np.unique(state["toll.swaps.lane"]).size != self.rungs:
             raise ValueError("toll.swaps.lane does not give each rung a lane of its own")
         if not state["toll.rng"].any(axis=0).all():
@@ -210,3 +226,20 @@ def random_starts(target: Target, seed: np.random.SeedSequence, rungs: int) -> N
     """Return possible spins for each rung, (rungs, d)."""
     view = target.view()
     return np.array([random_start(target, view, child) for child in seed.spawn(rungs)])
+
+
+def new_reference(d: int, constraint: Constraint | None) -> Reference:
+    """Return the states that a reference is drawn from: all of them, or those that are allowed."""
+    groups = () if constraint is None else constraint.groups
+    return Reference(
+        members=np.concatenate([*groups, []]).astype(np.int64),
+        ends=np.cumsum([0, *(group.size for group in groups)]),
+        ups=np.array(() if constraint is None else constraint.ups, np.int64),
+        free=np.arange(d) if constraint is None else constraint.free,
+    )
+
+
+def same_members(members: NDArray[np.int64], reference: Reference) -> bool:
+    """Say whether an array holds the sites of each group, in any order."""
+    ends = [*pairwise(reference.ends)]
+    return all(np.array_equal(np.sort(members[a:b]), np.sort(reference.members[a:b])) for a, b in ends)
