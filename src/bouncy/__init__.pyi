@@ -22,6 +22,7 @@ from bouncy.piecewise.targets.gaussian import Gaussian as Gaussian
 from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian as MixedBinaryGaussian
 from bouncy.piecewise.targets.spike_slab import SpikeSlab as SpikeSlab
 from bouncy.piecewise.targets.truncated_gaussian import TruncatedGaussian as TruncatedGaussian
+from bouncy.results.clusters import ClusterRun as ClusterRun
 from bouncy.results.paths import PathRun as PathRun
 from bouncy.results.run import Run as Run
 from bouncy.results.spins import SpinRun as SpinRun
@@ -44,7 +45,9 @@ from bouncy.samplers.hmc import HMC as HMC
 from bouncy.samplers.metropolis import Metropolis as Metropolis
 from bouncy.samplers.metropolis_mixed import MetropolisMixed as MetropolisMixed
 from bouncy.samplers.metropolis_swap import MetropolisSwap as MetropolisSwap
+from bouncy.samplers.swendsen_wang import SwendsenWang as SwendsenWang
 from bouncy.samplers.tempered import Tempered as Tempered
+from bouncy.samplers.wolff import Wolff as Wolff
 from bouncy.storage.checkpoint import CheckpointError as CheckpointError
 from bouncy.storage.checkpoint import CheckpointWarning as CheckpointWarning
 from bouncy.storage.rows import SpillWarning as SpillWarning

@@ -11,7 +11,7 @@ import bouncy
 from bouncy import targets
 from bouncy.piecewise.targets import examples
 from bouncy.recorders.batches import Batch
-from bouncy.samplers import as_sampler, names
+from bouncy.samplers import ClusterSampler, as_sampler, names
 from bouncy.workers.contract import Keep, Plan, Slice, Worker, joined
 
 SPINS = bouncy.MRF.ising((2, 3), coupling=0.3, field=0.1)
@@ -43,6 +43,7 @@ FIELD = bouncy.Within(lambda h: bouncy.MRF(np.zeros((2, 2)), -h * np.ones(2)), {
 CASES = {
     **{name: (SPINS, name, "all") for name in sorted({*names()} - {"auto", "tempered", "metropolis-swap"})},
     "metropolis-swap": (SPINS.fixed_sum(3), "metropolis-swap", "all"),
+    **{name: (SPINS, name, "all") for name in names(ClusterSampler)},
     "tempered": (SPINS, "tempered", "all"),
     **{f"bps-gaussian-{pairs}": (SPINS, "bps-gaussian", pairs) for pairs in ("none", "edges")},
     "path-bps": (BOX, "bps", "all"),

@@ -64,7 +64,7 @@ def _choose(option: str, asked: tuple[str, ...], known: list[str]) -> list[str]:
 def _kinds() -> tuple[dict[str, Callable[[], Any]], dict[str, list[str]]]:
     """Return a builder of each kind of target that loops are compiled for, and the samplers that accept each."""
     from bouncy.piecewise.targets import specialised
-    from bouncy.samplers import registry
+    from bouncy.samplers import ClusterSampler, names, registry
     from bouncy.samplers.contract import PathSampler, SpinSampler
     from bouncy.targets import examples
 
@@ -74,6 +74,7 @@ def _kinds() -> tuple[dict[str, Callable[[], Any]], dict[str, list[str]]]:
             target = build()
             kinds[name] = sorted(entry.name for entry in registry(kind) if entry.sampler.accepts(target))
             kinds[name] = [name for name in kinds[name] if name != "auto"]  # which uses loops of the others
+    kinds["mrf-sparse"] += names(ClusterSampler)  # whose loops are the same for dense couplings
     return {**examples(), **specialised()}, kinds
 
 

@@ -30,6 +30,11 @@ def pairs_within(pairs, group, s, conditional):
     """
 
 
+@generic
+def follows_flips(pairs):
+    """Return whether flips are accounted for."""
+
+
 @part()
 class NoPairs(NamedTuple):
     """Nothing is recorded."""
@@ -130,6 +135,11 @@ def _none_flip(pairs, path, s, i, t):
     pass
 
 
+@implements(follows_flips, NoPairs)
+def _none_follows(pairs):
+    return False
+
+
 @implements(pairs_means, NoPairs)
 def _none_means(pairs, s, conditional):
     pass
@@ -193,3 +203,11 @@ def _edge_within(pairs, group, s, conditional):
                 j = pairs.indices[k]
                 if group[j] == group[i]:
                     pairs.open_mean[pairs.edge[k]] += 0.5 * s[i] * (s[j] - conditional[j])
+
+
+def _follows(pairs):
+    return True
+
+
+for _kind in (AllPairs, EdgePairs):
+    implements(follows_flips, _kind)(_follows)

@@ -12,8 +12,8 @@ from bouncy._dispatch import implements, part
 from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import MEANS, SWEEP_END, has_room, record_flip, record_means, record_sweep
-from bouncy.recorders.pairs import Pairs, pairs_flip, pairs_means, pairs_within
-from bouncy.recorders.trail import Trail, no_trail, trail_flip, trail_has_room, trail_sweep
+from bouncy.recorders.pairs import Pairs, follows_flips, pairs_flip, pairs_means, pairs_within
+from bouncy.recorders.trail import Trail, no_trail, trail_flip, trail_has_room, trail_is_kept, trail_sweep
 from bouncy.targets.contract import conditional_means, log_prob
 
 if TYPE_CHECKING:
@@ -99,6 +99,30 @@ def _record_flip(recorder, s, i, t):
     # The integral of s_i is s_i t at the end plus 2 s_i t for each flip, s_i as before it.
     recorder.open_path[i] += 2.0 * s[i] * t
     recorder.flips[i] += 1
+
+
+@helper
+def record_flips(recorder, s, new, t):
+    """Flip the sites at which s differs from new spins, t after the sweep began, and return how many.
+
+    Where nothing but sums over sites is kept they are computed for all sites alike, as a loop without branches.
+    """
+    count = 0
+    if trail_is_kept(recorder.trail) or follows_flips(recorder.pairs):
+        for i in range(s.size):
+            if s[i] != new[i]:
+                record_flip(recorder, s, i, t)
+                s[i] = new[i]
+                count += 1
+        return count
+    t += recorder.elapsed[0]
+    for i in range(s.size):
+        change = np.int64(s[i]) - np.int64(new[i])
+        recorder.open_path[i] += change * t
+        recorder.flips[i] += change != 0
+        count += change != 0
+        s[i] = new[i]
+    return count
 
 
 @implements(record_means, Recorder)

@@ -39,9 +39,15 @@ def new_trail(d: int, sweeps: int) -> Trail:
 
 
 @helper
+def trail_is_kept(trail):
+    """Return whether flips are kept."""
+    return trail.ends.size > 0
+
+
+@helper
 def trail_flip(trail, i, t):
     """Account for a flip of site i, t after the sweep began."""
-    if trail.ends.size > 0:
+    if trail_is_kept(trail):
         n = trail.tally[0]
         if n < trail.site.size:
             trail.site[n] = i

@@ -17,6 +17,10 @@ def run_type(setup: Setup) -> Any:
         from bouncy.results.tempered import TemperedRun  # which few runs are
 
         return TemperedRun
+    if setup.is_clustered:
+        from bouncy.results.clusters import ClusterRun
+
+        return ClusterRun
     return {"spins": SpinRun, "paths": PathRun}[setup.target.kind]
 
 

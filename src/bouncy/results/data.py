@@ -72,6 +72,11 @@ class Setup:
         return hasattr(self.sampler, "ladder")
 
     @property
+    def is_clustered(self) -> bool:
+        """Whether chains flip clusters."""
+        return hasattr(self.sampler, "finds_all_clusters")
+
+    @property
     def rungs(self) -> int:
         """Rungs of a ladder; 0 where there is none, or it is not known yet."""
         return len(self.sampler.ladder or ()) if self.is_tempered else 0

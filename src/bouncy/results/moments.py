@@ -171,6 +171,29 @@ class Sums:
             return closed
         return np.asarray(closed.reshape(self.chains, self.batches, self.factor, -1).sum(axis=2))
 
+    def full(self, quantity: Quantity) -> Array:
+        """Return the sums of a quantity over full batches, (chain, batch, k)."""
+        return self._full(self._rows(quantity), slice(None))
+
+    def best_share(self, first: str, second: str, where: NDArray[np.bool_]) -> float:
+        """Return the share a in [0, 1] for which (1 - a) first + a second has the smallest squared error.
+
+        Both are sums with the same mean, by name, and `where`, (k,), says which of their entries count. One share for
+        all of them, by least squares over all batches: many entries leave it little freedom, and next to no bias.
+        """
+        rows = [self._rows(lambda batch, name=name: batch[name]) for name in (first, second)]  # type: ignore[misc]
+        product = square = 0.0
+        if self.degrees_of_freedom == 0:
+            return 0.0
+        for begin in range(0, where.size, _CHUNK):
+            chunk = slice(begin, begin + _CHUNK)
+            one, other = (self._full(row, chunk).reshape(-1, where[chunk].size)[:, where[chunk]] for row in rows)
+            difference = other - one
+            difference = difference - difference.mean(axis=0)
+            product -= float(np.sum(difference * (one - one.mean(axis=0))))
+            square += float(np.sum(difference**2))
+        return float(np.clip(product / square, 0.0, 1.0)) if square > 0.0 else 0.0
+
     def disagreement(self, quantity: Quantity) -> Array:
         """Return, for each entry of a quantity, the probability that chains which agree differ as much as these do.
 
@@ -197,6 +220,12 @@ class Sums:
         counts = [batch[name] for chain in self.closed for batch in chain] + [batch[name] for batch in self.open]
         found: NDArray[np.int64] = np.rint(np.sum(counts, axis=0)).astype(np.int64)
         return found
+
+
+def spread(without: Array) -> Array:
+    """Return the standard error by the jackknife, given estimates without each of n batches, (n, ...)."""
+    n = len(without)
+    return np.asarray(np.sqrt((n - 1) * np.var(without, axis=0)))
 
 
 def as_matrix(values: Array, pattern: Mapping[str, NDArray[Any]], diagonal: float) -> Matrix:

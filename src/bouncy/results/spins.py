@@ -54,14 +54,14 @@ class Best(NamedTuple):
     log_prob: float
 
 
-class _OfLadders:
-    """An attribute of tempered runs, which others refer to them."""
+class _OfOthers:
+    """An attribute of other runs, tempered ones unless another sampler is named, which refers to them."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, needs: str = "a ladder of temperatures", sampler: str = "tempered") -> None:
+        self._message = f"{name} needs {needs}; sample again with {sampler!r}"
 
     def __get__(self, run: object, kind: type) -> Any:
-        raise AttributeError(f"{self._name} needs a ladder of temperatures; sample again with 'tempered'")
+        raise AttributeError(self._message)
 
 
 class SpinRun(Run):
@@ -88,11 +88,12 @@ class SpinRun(Run):
 
     _estimates: ClassVar[tuple[str, ...]] = ("mean", "path_mean", "pair_mean", "path_pair_mean")
     _dtype = np.int8
-    log_z: Any = _OfLadders("log_z")
-    log_z_se: Any = _OfLadders("log_z_se")
-    log_z_bounds: Any = _OfLadders("log_z_bounds")
-    ladder: Any = _OfLadders("ladder")
-    curve: Any = _OfLadders("curve")
+    log_z: Any = _OfOthers("log_z")
+    log_z_se: Any = _OfOthers("log_z_se")
+    log_z_bounds: Any = _OfOthers("log_z_bounds")
+    ladder: Any = _OfOthers("ladder")
+    curve: Any = _OfOthers("curve")
+    magnetisation_moments: Any = _OfOthers("magnetisation_moments", "a sampler of clusters", "swendsen-wang")
 
     @cached_property
     def draws(self) -> NDArray[np.int8]:
@@ -215,10 +216,7 @@ class SpinRun(Run):
         return np.stack([path.at(wanted, self._data.sweep_time) for path in self._paths()])
 
     def _diagnose(self) -> dict[str, Any]:
-        d, clock = self.target.d, self.sampler.clock
-        sweeps = self._data.recorded * self._data.sweep_time / clock.sweep_time(d)
-        slow = clock.slow_variance(d, self.sampler.refreshment * sweeps)
-        rates = Rates(clock.hit_rate(d), clock.bounce_rate(d), slow)
+        rates = Rates(*self.sampler.event_rates(self.target.d, self.duration))
         report = diagnose(self, rates, self._scalars(), lambda draws: draws, self.flips_per_site == 0)
         report["ess"]["abs_magnetisation"], report["rhat"]["abs_magnetisation"] = judge_trace(abs(self.magnetisation))
         modes = modes_of(self.draws)

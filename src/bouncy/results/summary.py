@@ -229,8 +229,11 @@ def _events(report: dict[str, Any]) -> str:
 def _rates(run: SpinRun) -> str:
     """Return the z-scores of the event rates of the clock."""
     report = run.diagnostics
+    hits, bounces, _ = run.sampler.event_rates(run.target.d, run.duration)
+    if hits is None:
+        return ""
     text = f"hit rate z = {show_number(report['hit_rate_z'], '+.2f')}"
-    if run.sampler.clock.bounce_rate(run.target.d) > 0.0:
+    if bounces:
         text += f", bounce rate z = {show_number(report['bounce_rate_z'], '+.2f')}"
     return text
 

@@ -27,7 +27,7 @@ from bouncy.recorders.ladder import (
 )
 from bouncy.results.describe import counted
 from bouncy.results.diagnostics import BATCH_TIMES, ENOUGH_BATCHES
-from bouncy.results.moments import Sums
+from bouncy.results.moments import Sums, spread
 from bouncy.results.spins import Best, SpinRun
 from bouncy.results.summary import Summary, spin_summary
 
@@ -176,10 +176,10 @@ class TemperedRun(SpinRun):
         """Return log Z from full batches, and its standard error by leaving out each of them; NaN without any two."""
         if sums.batches * sums.chains < _FEWEST:
             return np.nan, np.nan
-        full = sums._full(sums._rows(_of_ladder), slice(None)).reshape(-1, ROWS, self._b.size)
+        full = sums.full(_of_ladder).reshape(-1, ROWS, self._b.size)
         total = full.sum(axis=0)
         without = np.array([_log_z(rest, self._offset)[-1] for rest in total - full])
-        return float(_log_z(total, self._offset)[-1]), float(_spread(without))
+        return float(_log_z(total, self._offset)[-1]), float(spread(without))
 
     @cached_property
     def log_z_bounds(self) -> tuple[float, float]:
@@ -260,7 +260,7 @@ class TemperedRun(SpinRun):
         step = -(-values.size // _MOST_VALUES)
         found = _curves(values[:, ::step], self._b, self._offset, asked.ravel(), self._shift)
         full, parts = found[0], found[1:]
-        errors = [_spread(parts[:, row]) for row in range(3)]
+        errors = [spread(parts[:, row]) for row in range(3)]
         columns = [column for row in range(3) for column in (full[row], errors[row])]
         return Curve(asked, *(column.reshape(asked.shape) for column in columns))
 
@@ -353,12 +353,6 @@ def _log_z(sums: Array, offset: Array) -> Array:
         beyond = np.log(sums[FORWARD, :-1]) - np.log(sums[REVERSE, :-1])
         steps = np.where(np.abs(beyond) < _FARTHEST, beyond + offset, np.nan)
     return np.concatenate([[0.0], np.cumsum(steps)])
-
-
-def _spread(without: Array) -> Array:
-    """Return the standard error by the jackknife, given estimates without each of n batches, (n, ...)."""
-    n = len(without)
-    return np.asarray(np.sqrt((n - 1) * np.var(without, axis=0)))
 
 
 def _curves(values: Array, b: Array, offset: Array, asked: Array, shift: float) -> Array:

@@ -5,21 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from bouncy._registry import modules
+from bouncy.samplers._clusters import ClusterSampler
 from bouncy.samplers.contract import Named, Sampler, SpinSampler
 from bouncy.targets.contract import Target
 
+# Kinds of samplers of spins: of all targets, and of ferromagnets.
+SPINS = (SpinSampler, ClusterSampler)
+Kind = type[Sampler] | tuple[type[Sampler], ...]
 # The default for a target is the first of these that accepts it.
 DEFAULTS = ("bps-gaussian", "metropolis-swap", "metropolis-mixed", "bps")
 
 
-def registry(kind: type[Sampler] = Sampler) -> list[Named]:
+def registry(kind: Kind = Sampler) -> list[Named]:
     """Return the entries of all samplers of a kind that have a name."""
     found = [*modules(__name__), *modules("bouncy.piecewise.samplers")]
     entries = [entry for module in found for entry in getattr(module, "NAMED", ())]
     return [entry for entry in entries if isinstance(entry.sampler, kind)]
 
 
-def names(kind: type[Sampler] = SpinSampler) -> list[str]:
+def names(kind: Kind = SpinSampler) -> list[str]:
     """Return the names of all samplers of a kind, sorted."""
     return sorted(entry.name for entry in registry(kind))
 
@@ -36,6 +40,10 @@ def as_sampler(target: Any, asked: str | Sampler | None = None) -> Any:
         return known[asked]
     _raise_refusal(target, asked, sorted(known))
     listed, kind = ", ".join(sorted(known)), type(target).__name__
+    if isinstance(asked, ClusterSampler) or asked in names(ClusterSampler):
+        raise ValueError(
+            f"sampler is {asked!r}, which flips clusters of a bouncy.MRF; {kind} can be sampled by: {listed}"
+        )
     if isinstance(asked, str):
         which = "known names" if isinstance(target, Target) else f"{kind} is continuous and can be sampled by"
         raise ValueError(f"sampler is {asked!r}; {which}: {listed}")
@@ -56,7 +64,7 @@ def _raise_refusal(target: Any, asked: Any, usable: list[str]) -> None:
         raise ValueError(f"{asked.refusal(target)}. {target!r} can be sampled by: {', '.join(usable)}")
 
 
-def table(kind: type[Sampler] = SpinSampler) -> list[str]:
+def table(kind: Kind = SPINS) -> list[str]:
     """Return the rows of the Markdown table "Which sampler"; samplers with the same summary share a row."""
     rows: dict[str, list[str]] = {}
     for entry in registry(kind):

@@ -1,7 +1,8 @@
 """Samplers of spins and of continuous targets, and the entry that gives one a name.
 
 To add a sampler of spins, add a file here with a subclass of `SpinSampler`; to add one of continuous targets, add a
-file to `piecewise/samplers/` with a subclass of `PathSampler`. A module-level `NAMED` lists the entries that users can
+file to `piecewise/samplers/` with a subclass of `PathSampler`. Samplers that flip clusters, and have no clock, are
+subclasses of `ClusterSampler` (`_clusters.py`). A module-level `NAMED` lists the entries that users can
 ask for by name; everything else (messages, the command line, plots, tests) reads them by `bouncy.samplers.registry`.
 """
 
@@ -146,6 +147,15 @@ class SpinSampler(Sampler):
         if target.constraint is None:
             return None
         return f"{self.name} flips one spin at a time, and no single flip leads from one allowed state to another"
+
+    def event_rates(self, d: int, time: float) -> tuple[float | None, float | None, float]:
+        """Return the expected hits and bounces per unit time, and the relative variance of the hit rate beyond batches.
+
+        The last is that of a chain of some length, due to what changes only by refreshment. None is unknown.
+        """
+        sweeps = time / self.clock.sweep_time(d)
+        slow = self.clock.slow_variance(d, self.refreshment * sweeps)
+        return self.clock.hit_rate(d), self.clock.bounce_rate(d), slow
 
     def accepts(self, target: Samplable[Any]) -> bool:
         return isinstance(target, Target) and self.refusal(target) is None

@@ -109,6 +109,8 @@ class Header:
         )
         if setup.is_tempered and (not setup.rungs or setup.sampler.sweeps_per_swap is None):
             raise ValueError("its ladder is not known")
+        if setup.is_clustered and (not spins or getattr(setup.sampler, "clusters", 1) is None):
+            raise ValueError("the number of clusters in its sweeps is not known")
         if setup.slots % 2:
             raise ValueError(f"slots is {setup.slots}; expected an even number")
         if target is not None and setup.lanes > 1 and (refusal := setup.refusal_of_lanes()) is not None:

@@ -148,6 +148,10 @@ class _Arrays:
         if setup.is_tempered:
             for name in ("ladder.b", "ladder.offset"):
                 found[name] = self.take(f"constant.{name}", np.float64, (setup.rungs,))
+        if setup.is_clustered:
+            found["clusters.in_a_field"] = self.take("constant.clusters.in_a_field", np.bool_, (d,))
+        if "cluster_pair_mean" in opened:
+            found["clusters.coupled"] = self.take("constant.clusters.coupled", np.bool_, (d * d,))
         return found
 
     def states(self, workers: int) -> list[Arrays]:
@@ -281,7 +285,17 @@ def _widths(setup: Setup) -> dict[str, int | None]:
     n = {"none": 0, "all": d * d, "edges": None}[setup.pairs]
     pairs: dict[str, int | None] = {} if setup.pairs == "none" else {"pair_path": n, "pair_mean": n}
     ladder = {"ladder": ROWS * setup.rungs} if setup.is_tempered else {}
-    return {"path": d, "mean": d, "events": 5, **pairs, **ladder}
+    return {"path": d, "mean": d, "events": 5, **pairs, **ladder, **_cluster_widths(setup)}
+
+
+def _cluster_widths(setup: Setup) -> dict[str, int]:
+    """Return the names and sizes of sums that clusters tell."""
+    d: int = setup.target.d
+    if not setup.is_clustered:
+        return {}
+    if not setup.sampler.finds_all_clusters:
+        return {"moments": 2}
+    return {"moments": 2, "cluster_mean": d} | ({"cluster_pair_mean": d * d} if setup.pairs == "all" else {})
 
 
 def _expected_rows(setup: Setup, recording: bool) -> set[str]:
