@@ -14,7 +14,7 @@ from bouncy._sample import sample as run_sampler
 from bouncy._validation import check_count, check_flag, check_positive, check_spins
 from bouncy.formats.ising import check_bqm, from_bqm
 from bouncy.results.run import Run
-from bouncy.samplers import SPINS, names
+from bouncy.samplers import OF_SPINS, names
 from bouncy.samplers.contract import Sampler
 
 try:
@@ -62,7 +62,7 @@ class BouncySampler(dimod.Sampler):  # type: ignore[misc]
         """A description, and the names that `sampler` accepts."""
         return {
             "description": "samples p ~ exp(-beta E) with the Binary Bouncy Particle Sampler and its relatives",
-            "samplers": names(SPINS),
+            "samplers": names(OF_SPINS),
         }
 
     def sample(

@@ -18,7 +18,7 @@ from bouncy.cli import warmup
 from bouncy.clocks import every_clock
 from bouncy.piecewise.targets import specialised
 from bouncy.run.interrupts import Interrupts
-from bouncy.samplers import names, registry
+from bouncy.samplers import ClusterSampler, names, registry
 from bouncy.samplers.contract import PathSampler
 from bouncy.targets import examples
 
@@ -271,6 +271,7 @@ def test_warmup_knows_all_combinations(invoke, monkeypatch):
     spins = len({*names()} - {"auto", "metropolis-swap"}) * sum(
         2 + (build().edges() is not None) for build in examples().values()
     )
+    spins += 3 * len(names(ClusterSampler))
     builds = [build() for build in specialised().values()]
     paths = 2 * sum(entry.sampler.accepts(target) for entry in registry(PathSampler) for target in builds)
     assert invoke("warmup").output == f"{spins + paths} combinations are ready in here\n"

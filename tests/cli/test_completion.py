@@ -8,7 +8,7 @@ import pytest
 from click.shell_completion import get_completion_class
 
 from bouncy.cli.main import main
-from bouncy.samplers import names
+from bouncy.samplers import OF_SPINS, names
 
 
 def _complete(*words):
@@ -37,7 +37,7 @@ def test_an_unknown_shell_is_refused(invoke):
 def test_words_are_completed():
     """Catches arguments that Tab does not complete: commands, samplers, plots and files."""
     assert _complete("sam") == [("plain", "sample")]
-    assert _complete("sample", "model.npz", "--sampler", "") == [("plain", name) for name in names()]
+    assert _complete("sample", "model.npz", "--sampler", "") == [("plain", name) for name in names(OF_SPINS)]
     assert _complete("sample", "model.npz", "--keep", "p") == [("plain", "path")]
     assert _complete("sample", "mod") == [("file", "mod")]
     assert _complete("plot", "run.npz", "--kind", "tr") == [("plain", "trace")]

@@ -54,6 +54,11 @@ def goals(test: str) -> str:
     return f"tests/run/test_goals.py::{test}"
 
 
+def clusters(test: str, case: str = "") -> str:
+    """Return the node id of a test of cluster samplers."""
+    return f"tests/samplers/test_clusters.py::{test}" + (f"[{case}]" if case else "")
+
+
 def ladder(test: str) -> str:
     """Return the node id of a test of ladders."""
     return f"tests/workers/test_ladder.py::{test}"
@@ -89,6 +94,9 @@ HMC = "samplers/hmc.py"
 SAMPLE = "_sample.py"
 RANDOM = "_random.py"
 RECORDER = "recorders/recorder.py"
+CLUSTER_SUMS = "recorders/clusters.py"
+CLUSTERS = "workers/cluster_kernel.py"
+GAUGE = "targets/gauge.py"
 BATCHES = "recorders/batches.py"
 TRACKED = "recorders/tracked.py"
 KERNEL = "workers/kernel.py"
@@ -1630,7 +1638,7 @@ BUGS = (
     Bug(
         "L11",
         "errors of log Z add up those of pairs as if they were independent",
-        (Edit(TEMPERED, "np.sqrt((n - 1) * np.var(", "np.sqrt((n - 1) / 4 * np.var("),),
+        (Edit("results/moments.py", "np.sqrt((n - 1) * np.var(", "np.sqrt((n - 1) / 4 * np.var("),),
         (tempered("test_log_z_is_covered"),),
     ),
     Bug(
@@ -1716,5 +1724,113 @@ BUGS = (
         "a fitted reference has the fields of the opposite spins",
         (Edit(PILOT, "fields = -np.arctanh(mean)", "fields = np.arctanh(mean)"),),
         (tempered("test_a_fitted_reference_lowers_the_barrier"),),
+    ),
+    Bug(
+        "C1",
+        "bonds are drawn with probability 1 - exp(-J)",
+        (Edit(GAUGE, "-np.expm1(-2.0 * (J[:1]", "-np.expm1(-1.0 * (J[:1]"),),
+        (clusters("test_law_is_kept", "gauge in fields-swendsen-wang"),),
+    ),
+    Bug(
+        "C2a",
+        "fields hold the spins that are against them",
+        (Edit(GAUGE, "pull=np.sign(field)", "pull=-np.sign(field)"),),
+        (clusters("test_law_is_kept", "gauge in fields-swendsen-wang"),),
+    ),
+    Bug(
+        "C2b",
+        "a field holds the spin in the gauge",
+        (Edit(CLUSTERS, "== view.gauge[i] * view.pull[i]:", "== view.pull[i]:"),),
+        (clusters("test_law_is_kept", "gauge in fields-wolff"),),
+    ),
+    Bug(
+        "C3a",
+        "a cluster is turned over with probability 3/4",
+        (
+            Edit(
+                CLUSTERS,
+                "np.int8(1 - 2 * np.int64(coins & _ONE))",
+                "np.int8(1 - 2 * np.int64((coins | coins >> _ONE) & _ONE))",
+            ),
+        ),
+        (clusters("test_states_are_those_of_the_literal_twin", "gauge in fields-swendsen-wang"),),
+    ),
+    Bug(
+        "C3b",
+        "the cluster that fields hold is turned over as well",
+        (Edit(CLUSTERS, "            turn = np.int8(1)\n", "            turn = np.int8(-1)\n"),),
+        (clusters("test_law_is_kept", "gauge in fields-swendsen-wang"),),
+    ),
+    Bug(
+        "C3c",
+        "a held cluster of Wolff turns",
+        (Edit(CLUSTERS, "turned = sigma if held else -sigma", "turned = -sigma"),),
+        (clusters("test_law_is_kept", "gauge in fields-wolff"),),
+    ),
+    Bug(
+        "C4",
+        "spins in the gauge are those of before the last cluster",
+        (Edit(CLUSTERS, "                growth.spin[i] = turned\n", "                growth.turned[i] = turned\n"),),
+        (clusters("test_law_is_kept", "gauge in fields-wolff"),),
+    ),
+    Bug(
+        "C5",
+        "log p counts each pair of different couplings, but for the last few",
+        (Edit(GAUGE, "range(n - n % 4, n)", "range(n, n)"),),
+        (clusters("test_estimates_of_runs", "gauge in fields-swendsen-wang"),),
+    ),
+    Bug(
+        "C6a",
+        "means of clusters have the wrong sign",
+        (Edit(CLUSTER_SUMS, "sums.mean[i] += s[i]", "sums.mean[i] -= s[i]"),),
+        (clusters("test_law_is_kept", "gauge in fields-swendsen-wang"),),
+    ),
+    Bug(
+        "C6b",
+        "pairs within a cluster count as equal spins, whatever the gauge",
+        (Edit(CLUSTER_SUMS, "sums.pair_mean[i, j] += s[i] * s[j]", "sums.pair_mean[i, j] += 1.0"),),
+        (clusters("test_law_is_kept", "gauge in fields-swendsen-wang"),),
+    ),
+    Bug(
+        "C6c",
+        "moments are those of the magnetisation in the gauge",
+        (Edit(CLUSTERS, "if not view.is_plain:", "if view.is_plain:"),),
+        (clusters("test_law_is_kept", "gauge in fields-swendsen-wang"),),
+    ),
+    Bug(
+        "C6d",
+        "fourth moments without the term of single clusters",
+        (Edit(CLUSTER_SUMS, " - 2.0 * fourths", ""),),
+        (clusters("test_law_is_kept", "strong in fields-swendsen-wang"),),
+    ),
+    Bug(
+        "C7",
+        "every site counts as tied to a field, or none does",
+        (Edit(GAUGE, "np.asarray(lit[component])", "np.full(d, not lit.all())"),),
+        (clusters("test_zeros_are_no_couplings"),),
+    ),
+    Bug(
+        "C8",
+        "the gauge joins sites of opposite couplings",
+        (Edit(GAUGE, "(M < 0, M > 0)", "(M > 0, M < 0)"),),
+        (clusters("test_gauge_makes_all_couplings_ferromagnetic", "7"),),
+    ),
+    Bug(
+        "C9",
+        "bits that are left over are used in the next sweep, so that slices make a difference",
+        (Edit(CLUSTERS, "at = np.uint64(growth.bits.size)\n        squares", "at = _NONE\n        squares"),),
+        (clusters("test_states_are_those_of_the_literal_twin", "gauge in fields-wolff"),),
+    ),
+    Bug(
+        "C10",
+        "a block of a scheme keeps the gauge of the target before",
+        (Edit(GAUGE, "* like.gauge[M.indices] < 0.0", "* like.gauge[M.indices] < np.inf"),),
+        (clusters("test_workers_go_on_with_another_target", "swendsen-wang"),),
+    ),
+    Bug(
+        "C11",
+        "clusters are never tried by 'auto'",
+        (Edit("samplers/auto.py", "if edges is None:", "if edges != -1:"),),
+        ("tests/samplers/test_auto.py::test_magnets_are_sampled_by_clusters[two modes]",),
     ),
 )

@@ -16,7 +16,6 @@ def auto(target, **options):
 
 STUCK = {
     "glass": lambda: slab(3, 4, 2.0, 1).target,
-    "magnet": lambda: bouncy.MRF.ising((6, 6), coupling=0.8),
     "hard": lambda: bouncy.MRF.random(10, sigma_M=2.0, sigma_r=0.1, seed=3),
 }
 
@@ -29,6 +28,18 @@ def test_stuck_targets_are_tempered(name):
     assert run.sampler.ladder is not None
     assert run.diagnostics["auto"].startswith("tempered, because in a pilot of bps-gaussian ")
     assert "chosen: tempered, because" in str(run.summary())
+
+
+@pytest.mark.parametrize(
+    "target",
+    [bouncy.MRF.ising((6, 6), 0.8), bouncy.MRF.ising((6, 6), [0.44, -0.44]), bouncy.MRF.ising((6, 6), 0.8, field=0.01)],
+    ids=["two modes", "transition in a gauge", "weak field"],
+)
+def test_magnets_are_sampled_by_clusters(target):
+    """Catches a ladder, or single flips, where clusters are not tried, and ties that keep them out."""
+    run = auto(target)
+    assert run.sampler.name == "swendsen-wang"
+    assert run.diagnostics["auto"].startswith("swendsen-wang, because its chains agreed in a pilot; ")
 
 
 def test_easy_targets_are_not():
@@ -49,7 +60,7 @@ def test_states_that_turn_to_and_fro_are_no_modes():
 def test_ties_keep_metropolis_out(target):
     """Catches sites in turn on a target where flips cost nothing, on which they may visit few states."""
     run = auto(target)
-    assert run.sampler.name in ("bps-gaussian", "gibbs", "metropolis-random")
+    assert run.sampler.name in ("bps-gaussian", "gibbs", "metropolis-random", "swendsen-wang")
     if run.sampler.name != "metropolis-random":
         assert "metropolis was left out" in run.diagnostics["auto"]
 

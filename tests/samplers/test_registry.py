@@ -15,7 +15,7 @@ from bouncy import samplers
 from bouncy.cli.main import main
 from bouncy.piecewise.targets import examples
 from bouncy.plots.style import colour_of
-from bouncy.samplers import as_sampler, names, registry, table
+from bouncy.samplers import OF_SPINS, as_sampler, names, registry, table
 from bouncy.samplers.contract import Named, PathSampler, Sampler, SpinSampler
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ LASSO = examples()["lasso"]()
 WELL = examples()["density-well"]()
 
 
-@pytest.mark.parametrize(("kind", "targets"), [(SpinSampler, [SPINS, FIXED]), (PathSampler, [NORMAL, WELL])])
+@pytest.mark.parametrize(("kind", "targets"), [(OF_SPINS, [SPINS, FIXED]), (PathSampler, [NORMAL, WELL])])
 def test_names_stand_for_the_registered_samplers(kind, targets):
     """Catches a name that two samplers of a kind share, that stands for another kind, or that users cannot ask for."""
     found = names(kind)
@@ -95,7 +95,7 @@ def test_default_warmup(sampler, d, draws, expected):
     assert sampler.default_warmup(target, draws) == expected
 
 
-@pytest.mark.parametrize(("kind", "page"), [(SpinSampler, "README.md"), (PathSampler, "docs/continuous.md")])
+@pytest.mark.parametrize(("kind", "page"), [(OF_SPINS, "README.md"), (PathSampler, "docs/continuous.md")])
 def test_documents_have_the_row_of_every_sampler(kind, page):
     """Catches a sampler that users are not told of, or are told something else of than the registry has."""
     lines = (ROOT / page).read_text().splitlines()

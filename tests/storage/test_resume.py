@@ -41,6 +41,10 @@ def within():
     return bouncy.Within(target, {"scale": scale}, {"scale": 1.0}, sweeps=2)
 
 
+def magnet():
+    return bouncy.MRF.ising((2, 3), coupling=0.3, field=0.1)
+
+
 def spins_within():
     def field(x, parameters, generator):
         return generator.normal(x.sum(), 1.0)
@@ -67,6 +71,8 @@ CASES = {name: (lambda: MODEL, name, {}) for name in sorted(bouncy.samplers.name
 del CASES["auto"]
 CASES["metropolis-swap"] = (lambda: MODEL.fixed_sum(2), "metropolis-swap", {})
 CASES |= {
+    "all clusters": (magnet, "swendsen-wang", {}),
+    "single clusters": (magnet, "wolff", {"keep": "path"}),
     "thinned": (lambda: MODEL, "bps-gaussian", {"thin": 3}),
     "thinned hmc": (lambda: MODEL, "hmc", {"thin": 2}),
     "means": (lambda: MODEL, "bps-gaussian", {"keep": "means", "thin": 2}),

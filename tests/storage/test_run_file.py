@@ -14,7 +14,7 @@ import pytest
 import bouncy
 from bouncy.results import as_run
 from bouncy.results.describe import described_sampler
-from bouncy.samplers import registry
+from bouncy.samplers import OF_SPINS, registry
 from bouncy.storage.header import _sampler_of
 from bouncy.storage.run_file import pack
 from storage.checkpoints import go
@@ -243,7 +243,7 @@ def test_npz_needs_nothing_else(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["spins", "paths"])
 def test_samplers_come_back(kind):
     """Catches a sampler that has a name but cannot be built from what is saved of it."""
-    for entry in registry(bouncy.PathSampler if kind == "paths" else bouncy.SpinSampler):
+    for entry in registry(bouncy.PathSampler if kind == "paths" else OF_SPINS):
         sampler = entry.sampler
         described = json.loads(json.dumps(described_sampler(sampler)))
         assert _sampler_of(kind, described, None) == sampler

@@ -38,9 +38,9 @@ _SAMPLING, _CHECKPOINTS = "Sampling", "Checkpoints"
 
 def _samplers() -> list[str]:
     """Return the names of the samplers of spins, which are what model files describe."""
-    from bouncy.samplers import SPINS, names
+    from bouncy.samplers import OF_SPINS, names
 
-    return names(SPINS)
+    return names(OF_SPINS)
 
 
 def _samplers_help() -> str:

@@ -64,7 +64,8 @@ def _choose(option: str, asked: tuple[str, ...], known: list[str]) -> list[str]:
 def _kinds() -> tuple[dict[str, Callable[[], Any]], dict[str, list[str]]]:
     """Return a builder of each kind of target that loops are compiled for, and the samplers that accept each."""
     from bouncy.piecewise.targets import specialised
-    from bouncy.samplers import ClusterSampler, names, registry
+    from bouncy.samplers import names, registry
+    from bouncy.samplers._clusters import ClusterSampler
     from bouncy.samplers.contract import PathSampler, SpinSampler
     from bouncy.targets import examples
 

@@ -115,10 +115,10 @@ def record_flips(recorder, s, new, t):
                 s[i] = new[i]
                 count += 1
         return count
-    t += recorder.elapsed[0]
+    now = recorder.elapsed[0] + t
     for i in range(s.size):
         change = np.int64(s[i]) - np.int64(new[i])
-        recorder.open_path[i] += change * t
+        recorder.open_path[i] += change * now
         recorder.flips[i] += change != 0
         count += change != 0
         s[i] = new[i]

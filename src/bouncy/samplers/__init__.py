@@ -10,7 +10,7 @@ from bouncy.samplers.contract import Named, Sampler, SpinSampler
 from bouncy.targets.contract import Target
 
 # Kinds of samplers of spins: of all targets, and of ferromagnets.
-SPINS = (SpinSampler, ClusterSampler)
+OF_SPINS = (SpinSampler, ClusterSampler)
 Kind = type[Sampler] | tuple[type[Sampler], ...]
 # The default for a target is the first of these that accepts it.
 DEFAULTS = ("bps-gaussian", "metropolis-swap", "metropolis-mixed", "bps")
@@ -64,7 +64,7 @@ def _raise_refusal(target: Any, asked: Any, usable: list[str]) -> None:
         raise ValueError(f"{asked.refusal(target)}. {target!r} can be sampled by: {', '.join(usable)}")
 
 
-def table(kind: Kind = SPINS) -> list[str]:
+def table(kind: Kind = OF_SPINS) -> list[str]:
     """Return the rows of the Markdown table "Which sampler"; samplers with the same summary share a row."""
     rows: dict[str, list[str]] = {}
     for entry in registry(kind):

@@ -18,8 +18,11 @@ from bouncy.samplers.gibbs import Gibbs
 from bouncy.samplers.metropolis import Metropolis
 from bouncy.samplers.metropolis_mixed import MetropolisMixed
 from bouncy.samplers.metropolis_swap import MetropolisSwap
+from bouncy.samplers.swendsen_wang import SwendsenWang
 from bouncy.samplers.tempered import Tempered
 from bouncy.targets.contract import Target
+from bouncy.targets.gauge import ferromagnet
+from bouncy.targets.mrf import MRF
 from bouncy.workers.contract import Plan, Worker
 
 if TYPE_CHECKING:
@@ -32,6 +35,8 @@ _CHAINS, _DRAWS, _WARMUP = 8, 400, 200
 _CANDIDATES: tuple[tuple[SpinSampler, float], ...] = ((BPS("gaussian"), 1.0), (Metropolis(), 0.8), (Gibbs(), 0.9))
 # Swaps with candidates, most of whose pairs do not differ.
 _MIXED = (MetropolisMixed(), 0.4)
+# The same for a sweep of all clusters: for each site, and for each neighbour of it.
+_CLUSTER_COST, _NEIGHBOUR_COST = 0.3, 0.2
 # R-hat of a trace above which chains are taken to be apart; a short pilot has 1.02 by chance.
 _APART = 1.1
 # The default stays unless another sampler needs less than this share of its work for the same error: a pilot is short.
@@ -50,13 +55,15 @@ class Auto(SpinSampler):
     candidates for swaps (`VariableSelection`) flips and swaps are tried as well.
 
     Where the chains of the pilot disagree, or keep to modes of their own, the run is tempered. Otherwise it is done by
-    the sampler with the smallest squared error of the means per unit of work. Work is counted, not timed, so that the
-    seed fixes every byte. `run.sampler` is what was chosen, and `run.diagnostics["auto"]` says why.
+    the sampler with the smallest squared error of the means per unit of work. For a ferromagnet Swendsen-Wang is tried
+    as well; without fields, where all means are 0, effective samples of log p and |magnetisation| per unit of work
+    decide. Work is counted, not timed, so that the seed fixes every byte. `run.sampler` is what was chosen, and
+    `run.diagnostics["auto"]` says why.
 
     Examples
     --------
     >>> import bouncy
-    >>> run = bouncy.sample(bouncy.MRF.ising((4, 4), coupling=1.0), "auto", draws=200, seed=0)
+    >>> run = bouncy.sample(bouncy.MRF.random(10, sigma_M=2.0, sigma_r=0.1, seed=3), "auto", draws=200, seed=0)
     >>> run.sampler.name
     'tempered'
     """
@@ -90,8 +97,8 @@ class Auto(SpinSampler):
         from bouncy.run.progress import steps_of_pilot
 
         tempered_seed, pilot_seed = seed.spawn(2)
-        runs, apart = {}, ""
         candidates = _candidates(target)
+        runs, apart = {}, ""
         if target.constraint is not None and target.log_size < _ONE_STATE:
             return candidates[0][0], f"{candidates[0][0].name}, because a single state is allowed"
         for sampler, _ in steps_of_pilot(candidates, "choosing a sampler"):
@@ -106,14 +113,22 @@ class Auto(SpinSampler):
         return _cheapest(target, candidates, runs)
 
 
-def _candidates(target: Target) -> tuple[tuple[SpinSampler, float], ...]:
-    """Return the samplers that are tried on a target, and what an attempted flip costs beside that of the first."""
+def _candidates(target: Target) -> tuple[tuple[Sampler, float], ...]:
+    """Return the samplers to try, with what a sweep costs for each site: swaps, and clusters, where they can be used."""
     if target.constraint is not None:
         return ((MetropolisMixed() if target.constraint.free.size else MetropolisSwap(), 1.0),)
-    return _CANDIDATES if target.candidates() is None else (*_CANDIDATES, _MIXED)
+    if target.candidates() is not None:
+        return (*_CANDIDATES, _MIXED)
+    try:
+        edges = ferromagnet(target).low.size if isinstance(target, MRF) else None
+    except ValueError:
+        edges = None
+    if edges is None:
+        return _CANDIDATES
+    return (*_CANDIDATES, (SwendsenWang(), _CLUSTER_COST + _NEIGHBOUR_COST * 2.0 * edges / target.d))
 
 
-def _pilot(target: Target, sampler: SpinSampler, seed: np.random.SeedSequence, pairs: Any) -> SpinRun:
+def _pilot(target: Target, sampler: Sampler, seed: np.random.SeedSequence, pairs: Any) -> SpinRun:
     """Return a short run from dispersed starts, the same for all samplers, so that they meet the same modes."""
     from bouncy._sample import sample
 
@@ -143,13 +158,15 @@ def _apart(run: SpinRun) -> str | None:
 
 
 def _cheapest(
-    target: Target, candidates: Sequence[tuple[SpinSampler, float]], runs: dict[str, SpinRun]
+    target: Target, candidates: Sequence[tuple[Sampler, float]], runs: dict[str, SpinRun]
 ) -> tuple[Sampler, str]:
     """Return the sampler with the smallest error for its work, of those whose chains agree, and why."""
     default = next(iter(runs))
     tied = _has_ties(target, runs[default].draws)
+    symmetric = SwendsenWang().name in runs and not runs[SwendsenWang().name].mean_se.any()
+    measure = _per_sample if symmetric else _squared_error
     need = {
-        sampler.name: float(np.mean(runs[sampler.name].mean_se ** 2)) * cost
+        sampler.name: measure(runs[sampler.name]) * cost
         for sampler, cost in candidates
         if sampler.name in runs and not (tied and isinstance(sampler, Metropolis))
     }
@@ -160,7 +177,19 @@ def _cheapest(
     smallest = max(min(need.values()), 1e-300)
     told = ", ".join(f"{name} {value / smallest:.2g}" for name, value in need.items())
     ties = "; metropolis was left out, because flips without a cost can trap it" if tied else ""
-    return sampler, f"{best}, because its chains agreed in a pilot; squared error times work: {told}{ties}"
+    what = "work for an effective sample" if symmetric else "squared error times work"
+    return sampler, f"{best}, because its chains agreed in a pilot; {what}: {told}{ties}"
+
+
+def _squared_error(run: SpinRun) -> float:
+    """Return the mean squared error of the means."""
+    return float(np.mean(run.mean_se**2))
+
+
+def _per_sample(run: SpinRun) -> float:
+    """Return the draws that an effective sample takes, of log p or |magnetisation|, whichever takes more."""
+    sizes = [run.diagnostics["ess"][name] for name in ("log_prob", "abs_magnetisation")]
+    return max((run.chains * run.draws_per_chain / size for size in sizes if isinstance(size, float)), default=1.0)
 
 
 def _has_ties(target: Target, draws: NDArray[np.int8]) -> bool:
@@ -178,8 +207,8 @@ def _has_ties(target: Target, draws: NDArray[np.int8]) -> bool:
 NAMED = (
     Named(
         Auto(),
-        "a short pilot chooses: tempered where its chains disagree, otherwise the one of BPS, Metropolis and Gibbs "
-        "with the smallest error for its work",
+        "a short pilot chooses: tempered where its chains disagree, otherwise the one of BPS, Metropolis, Gibbs and, "
+        "for ferromagnets, Swendsen-Wang with the smallest error for its work",
         "#777777",
     ),
 )

@@ -78,8 +78,8 @@ class Wolff(ClusterSampler):
 NAMED = (
     Named(
         Wolff(),
-        "the same targets: clusters of random sites, one after the other; the smallest errors at a transition without "
-        "field, not for strong fields, which hold most clusters",
+        "the targets of Swendsen-Wang: clusters of random sites, one after the other; the smallest errors at a "
+        "transition without field, not for strong fields, which hold most clusters",
         "#aa4499",
     ),
 )

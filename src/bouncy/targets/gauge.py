@@ -110,16 +110,18 @@ def _bond_sum(view, s):
     return (a + b) + (c + e)
 
 
-def ferromagnet(target: MRF, pairs: str = "none") -> Ferromagnet:
+def ferromagnet(target: MRF, pairs: str = "none", like: Ferromagnet | None = None) -> Ferromagnet:
     """Return a Markov random field in its gauge; raise `ValueError` with a frustrated cycle where it has none.
 
-    Without any field all means are 0, so that conditional means are read only where `pairs` are recorded.
+    Without any field all means are 0, so that conditional means are read only where `pairs` are recorded. The gauge of
+    a field that is `like` it is tried first.
     """
     M = scipy.sparse.csr_array(target.M, copy=True)
     M.eliminate_zeros()
     M.sort_indices()
-    gauge = _gauge(M, target)
     rows = np.repeat(np.arange(target.d), np.diff(M.indptr))
+    known = like is not None and bool((like.gauge[rows] * M.data * like.gauge[M.indices] < 0.0).all())
+    gauge = like.gauge if like is not None and known else _gauge(M, target)
     upper = rows < M.indices
     strength = 0.0 - M.data[upper]
     field = 0.0 - target.r

@@ -80,7 +80,7 @@ class ClusterWorker(OneChainWorker):
             raise ValueError(
                 f"the target has changed from {self.s.size} sites to {target.d}; expected as many as before"
             )
-        self.view = ferromagnet(target, self.plan.pairs)
+        self.view = ferromagnet(target, self.plan.pairs, self.view)
 
     @abstractmethod
     def _advance(self, growth: Growth, sweeps: int) -> int:
