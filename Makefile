@@ -8,6 +8,7 @@ JOBS ?= 2
 PYMC := .venv-pymc
 PEERS := .venv-peers
 HAMON := .venv-hamon
+MCISING := .venv-mcising
 
 # Tests start a hundred interpreters, which would each compile all sources.
 unexport PYTHONDONTWRITEBYTECODE
@@ -36,7 +37,7 @@ test-pymc: $(PYMC)/.ready ## Test the PyMC step method, in an environment of its
 mutants: $(READY) ## Plant known bugs one by one and check that a test turns red for each
 	$(BIN)/python tests/mutants/run.py
 
-bench: $(READY) $(PEERS)/.ready $(HAMON)/.ready ## Print and save the table of speed ratios
+bench: $(READY) $(PEERS)/.ready $(HAMON)/.ready $(MCISING)/.ready ## Print and save the table of speed ratios
 	$(BIN)/python benchmarks/run.py
 
 format: $(READY) ## Format the sources and fix what the linter can fix
@@ -44,7 +45,7 @@ format: $(READY) ## Format the sources and fix what the linter can fix
 	$(BIN)/ruff format
 
 clean: ## Remove the virtual environment and everything that is made again
-	rm -rf $(VENV) $(PYMC) $(PEERS) $(HAMON) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PYMC) $(PEERS) $(HAMON) $(MCISING) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so that an interrupted installation is done again. `--group` needs pip 25.1.
@@ -66,6 +67,9 @@ $(PEERS)/.ready: $(READY)
 
 $(HAMON)/.ready: $(READY)
 	$(call install,$(HAMON),,hamon)
+
+$(MCISING)/.ready: $(READY)
+	$(call install,$(MCISING),,mcising)
 
 # Make an environment (1) with the package and an extra (2), or without it, and a group (3) of tools.
 define install

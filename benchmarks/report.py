@@ -117,6 +117,8 @@ def as_markdown(sections: Sequence[Section]) -> str:
         lines += [_markdown_row(header), _markdown_row(["---"] * len(header)), *map(_markdown_row, rows), ""]
         if section.name == "growth":
             lines += ["![Cost of an attempted flip against the number of spins](growth.png)", ""]
+        if section.name == "clusters":
+            lines += ["![Autocorrelation times of Swendsen-Wang against the side of the torus](clusters.png)", ""]
     lines += ["## Goals", "", verdict(sections), ""]
     return "\n".join(lines)
 

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import chains
+import clusters
 import density
 import efficiency
 import flights
@@ -46,6 +47,7 @@ QUESTIONS = {
     "chains": chains,
     "density": density,
     "walks": walks,
+    "clusters": clusters,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 

@@ -1728,7 +1728,7 @@ BUGS = (
     Bug(
         "C1",
         "bonds are drawn with probability 1 - exp(-J)",
-        (Edit(GAUGE, "-np.expm1(-2.0 * (J[:1]", "-np.expm1(-1.0 * (J[:1]"),),
+        (Edit(GAUGE, "p = -np.expm1(-2.0 * J)", "p = -np.expm1(-1.0 * J)"),),
         (clusters("test_law_is_kept", "gauge in fields-swendsen-wang"),),
     ),
     Bug(
@@ -1769,9 +1769,9 @@ BUGS = (
     ),
     Bug(
         "C4",
-        "spins in the gauge are those of before the last cluster",
-        (Edit(CLUSTERS, "                growth.spin[i] = turned\n", "                growth.turned[i] = turned\n"),),
-        (clusters("test_law_is_kept", "gauge in fields-wolff"),),
+        "sites of a cluster keep the spins of before it for the next one",
+        (Edit(CLUSTERS, "                growth.free[i] = turned\n", "                growth.free[i] = sigma\n"),),
+        (clusters("test_states_are_those_of_the_literal_twin", "gauge in fields-wolff"),),
     ),
     Bug(
         "C5",
@@ -1811,14 +1811,20 @@ BUGS = (
     ),
     Bug(
         "C8",
-        "the gauge joins sites of opposite couplings",
-        (Edit(GAUGE, "(M < 0, M > 0)", "(M > 0, M < 0)"),),
+        "no site is flipped by the gauge",
+        (Edit(GAUGE, "[root][component], 1, -1)", "[root][component], 1, 1)"),),
         (clusters("test_gauge_makes_all_couplings_ferromagnetic", "7"),),
     ),
     Bug(
         "C9",
         "bits that are left over are used in the next sweep, so that slices make a difference",
-        (Edit(CLUSTERS, "at = np.uint64(growth.bits.size)\n        squares", "at = _NONE\n        squares"),),
+        (
+            Edit(
+                CLUSTERS,
+                "at = np.uint64(growth.bits.size)\n        squares",
+                "at = _NONE\n        squares",
+            ),
+        ),
         (clusters("test_states_are_those_of_the_literal_twin", "gauge in fields-wolff"),),
     ),
     Bug(

@@ -118,9 +118,8 @@ def test_bond_probabilities():
     for k, value in enumerate(J):
         p = (int(found.first[k]) + Fraction(int(found.rest[k]), 2**64)) / 2**16
         assert abs(p - Fraction(-np.expm1(-2.0 * value))) < Fraction(1, 2**79)
-    alike = bonds(np.full(5, 0.3))
-    assert alike.first.size == 1
-    assert alike.mask == 0
+    assert ferromagnet(bouncy.MRF.ising((4, 4), coupling=[0.3, -0.3])).bond.first.size == 1
+    assert ferromagnet(bouncy.MRF.ising((4, 4), coupling=[0.3, -0.4])).bond.first.size == 64
 
 
 # The same events as the literal twin

@@ -27,14 +27,10 @@ _NAMED = 12
 
 
 class Bonds(NamedTuple):
-    """Probabilities, to 80 bits, as thresholds of random bits: P(bond) = (first + rest / 2^64) / 2^16.
-
-    Those of bond k are at k & mask: where all are alike one is enough, which leaves the cache to others.
-    """
+    """Probabilities, to 80 bits, as thresholds of random bits: P(bond) = (first + rest / 2^64) / 2^16."""
 
     first: NDArray[np.uint16]
     rest: NDArray[np.uint64]
-    mask: np.uint64
 
 
 @target_part()
@@ -51,7 +47,7 @@ class Ferromagnet(NamedTuple):
     offset: float
     gauge: NDArray[np.int8]  # (d,)
     is_plain: bool  # whether the gauge is 1 everywhere
-    bond: Bonds  # (2 E,) two aligned neighbours are joined with probability 1 - exp(-2 J_ij)
+    bond: Bonds  # (2 E,), or (1,) if all are alike: aligned neighbours are joined with probability 1 - exp(-2 J_ij)
     pull: NDArray[np.int8]  # (d,) the sign of s that the field favours, 0 without a field; (0,) without any field
     ghost: Bonds  # like pull: a spin that follows its field is held by it with probability 1 - exp(-2 |r_i|)
     reads_fields: bool  # whether conditional means are computed
@@ -132,12 +128,12 @@ def ferromagnet(target: MRF, pairs: str = "none", like: Ferromagnet | None = Non
         coupling=0.0 - M.data,
         low=rows[upper].astype(np.uint32),
         high=M.indices[upper].astype(np.uint32),
-        strength=strength[:1] if _are_alike(strength) else strength,
+        strength=_one_if_alike(strength),
         field=field,
         offset=target.offset,
         gauge=gauge,
         is_plain=bool((gauge == 1).all()),
-        bond=bonds(np.abs(M.data)),
+        bond=bonds(_one_if_alike(np.abs(M.data))),
         pull=np.sign(field).astype(np.int8) if pulled else np.zeros(0, np.int8),
         ghost=bonds(np.abs(field) if pulled else np.zeros(0)),
         reads_fields=pulled or pairs != "none",
@@ -146,17 +142,17 @@ def ferromagnet(target: MRF, pairs: str = "none", like: Ferromagnet | None = Non
 
 def bonds(J: NDArray[np.float64]) -> Bonds:
     """Return the probabilities 1 - exp(-2 J)."""
-    alike = _are_alike(J)
-    p = -np.expm1(-2.0 * (J[:1] if alike else J))
+    p = -np.expm1(-2.0 * J)
     first = np.minimum(np.floor(p * _FIRST), _FIRST - 1.0)
     beyond = p * _FIRST - first  # 1 where p is
     rest = (np.where(beyond < 1.0, beyond, 0.0) * _REST).astype(np.uint64)
     rest = np.where(beyond < 1.0, rest, np.uint64(2**64 - 1))
-    return Bonds(first.astype(np.uint16), rest, np.uint64(0 if alike else 2**64 - 1))
+    return Bonds(first.astype(np.uint16), rest)
 
 
-def _are_alike(values: NDArray[np.float64]) -> bool:
-    return bool(values.size and (values == values[0]).all())
+def _one_if_alike(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the first of some values if they are all the same, otherwise all of them."""
+    return values[:1] if values.size and (values == values[0]).all() else values
 
 
 def in_a_field(view: Ferromagnet) -> NDArray[np.bool_]:

@@ -1,8 +1,10 @@
 """The loops of cluster samplers: bonds -> clusters -> flips -> recorder.
 
-Clusters are grown site by site from a seed, in the gauge in which all couplings favour equal spins. A bond is drawn
-when a neighbour is first met from inside a cluster, so that each is drawn once. Whether a neighbour joins is a number
-that is added to the length of the queue, not a branch: a processor would guess every other one wrongly.
+Clusters are grown site by site from a seed, in the gauge in which all couplings favour equal spins. When a site leaves
+the queue, bonds to all neighbours are drawn that have not left it, so that each is drawn once; a site that is bound to
+several others is in the queue several times, and counts when it leaves it first. Whether a neighbour enters the queue
+is a number that is added to its length, not a branch: a processor would guess every other one wrongly. Sites are marked
+when they leave the queue, not when they enter it: each mark would have to wait for the one before.
 """
 
 from __future__ import annotations
@@ -31,68 +33,86 @@ class Growth(NamedTuple):
     rng: NDArray[np.uint64]  # (4,)
     words: NDArray[np.uint64]  # (n,) random bits
     bits: NDArray[np.uint16]  # (4 n,) the same memory
-    queue: NDArray[np.uint32]  # (d + 1,) sites of the clusters so far, and room for one that does not join
-    spin: NDArray[np.int8]  # (d,) spins in the gauge
-    free: NDArray[np.int8]  # (d,) the same, with 0 for sites that are in a cluster
+    drawn: NDArray[np.uint8]  # (4 n,) whether bits draw a bond, where all bonds are alike
+    queue: NDArray[np.uint32]  # (2 E + d + 1,) sites that are bound to a cluster, and room for one that is not
+    member: NDArray[np.uint32]  # (d,) sites of the clusters so far
+    free: NDArray[np.int8]  # (d,) spins in the gauge, with 0 for sites that are in a cluster
     turned: NDArray[np.int8]  # (d,) spins in the gauge after the sweep, of sites that are in a cluster; then in s
 
 
 @helper
-def _refill(growth):
+def _refill(growth, view):
+    """Draw new random bits, and decide with them all bonds that are alike: in a row they take little time."""
+    bits, drawn, bond = growth.bits, growth.drawn, view.bond
     for k in range(growth.words.size):
         growth.words[k] = next_bits(growth.rng)
+    if bond.first.size == 1:
+        first = bond.first[0]
+        ties = 0
+        for k in range(bits.size):
+            drawn[k] = bits[k] < first
+            ties += bits[k] == first
+        for k in range(bits.size if ties else 0):
+            if bits[k] == first:
+                drawn[k] = next_bits(growth.rng) < bond.rest[0]
 
 
 @helper
 def _start(growth, view, s):
     for i in range(s.size):
-        growth.spin[i] = view.gauge[i] * s[i]
-        growth.free[i] = growth.spin[i]
+        growth.free[i] = view.gauge[i] * s[i]
 
 
 @helper
 def _is_bond(growth, bonds, k, bits):
     """Return, as 0 or 1, whether 16 random bits draw the bond k."""
-    at = k & bonds.mask
-    first = bonds.first[at]
+    first = bonds.first[k]
     drawn = bits < first
     if bits == first:
-        drawn = next_bits(growth.rng) < bonds.rest[at]
+        drawn = next_bits(growth.rng) < bonds.rest[k]
     return np.uint64(drawn)
 
 
 @helper
 def _join(growth, view, at, i, tail, turn):
-    """Let the neighbours of a site join its cluster, which keeps its spins or turns them (1 or -1).
+    """Put the neighbours of a site that are bound to it into the queue; its cluster keeps its spins or turns (1 or -1).
 
     Returns the new end of the queue. `at` is the first of the random bits that are left, and is returned as well.
     """
     queue, free, bits = growth.queue, growth.free, growth.bits
-    sigma = growth.spin[i]
+    sigma = free[i]
+    free[i] = 0
     growth.turned[i] = sigma * turn
     k, end = np.uint64(view.indptr[i]), np.uint64(view.indptr[i + np.uint32(1)])
     if at + (end - k) > np.uint64(bits.size):
-        _refill(growth)
+        _refill(growth, view)
         at = _NONE
+    alike = view.bond.first.size == 1
     while k < end:
         j = view.indices[k]
-        state = free[j]
-        joins = _is_bond(growth, view.bond, k, bits[at]) & np.uint64(state == sigma)
+        bond = np.uint64(growth.drawn[at]) if alike else _is_bond(growth, view.bond, k, bits[at])
         queue[tail] = j
-        tail += joins
-        free[j] = np.int8(np.int64(state) & (np.int64(joins) - 1))
+        tail += bond & np.uint64(free[j] == sigma)
         k += _ONE
         at += _ONE
     return tail, at
 
 
 @helper
-def _grow(growth, view, at, head, tail, turn):
-    """Let the sites in the queue from `head` on be joined by neighbours until none is left to look at."""
+def _grow(growth, view, at, tail, n, turn):
+    """Let all sites in the queue, and those that are bound to them, be members of a cluster, from the n-th on.
+
+    Returns how many members there are then, and the first of the random bits that are left.
+    """
+    head = _NONE
     while head < tail:
-        tail, at = _join(growth, view, at, growth.queue[head], tail, turn)
+        i = growth.queue[head]
         head += _ONE
-    return tail, at
+        if growth.free[i] != 0:
+            growth.member[n] = i
+            n += _ONE
+            tail, at = _join(growth, view, at, i, tail, turn)
+    return n, at
 
 
 @helper
@@ -101,13 +121,11 @@ def _hold(growth, view, at, s):
     tail = _NONE
     for i in range(view.pull.size):
         if at == np.uint64(growth.bits.size):
-            _refill(growth)
+            _refill(growth, view)
             at = _NONE
-        held = _is_bond(growth, view.ghost, np.uint64(i), growth.bits[at]) & np.uint64(s[i] == view.pull[i])
-        at += _ONE
         growth.queue[tail] = i
-        tail += held
-        growth.free[i] = np.int8(np.int64(growth.free[i]) & (np.int64(held) - 1))
+        tail += _is_bond(growth, view.ghost, i, growth.bits[at]) & np.uint64(s[i] == view.pull[i])
+        at += _ONE
     return tail, at
 
 
@@ -126,7 +144,7 @@ def advance_all_clusters(view, recorder, sums, growth, s, n_sweeps):
     Everything but `view` is changed in place. A sweep turns every cluster over with probability 1/2, but for those that
     fields hold. Cost: O(d + edges) per sweep.
     """
-    queue, events = growth.queue, recorder.open_events
+    events = recorder.open_events
     for sweep in range(n_sweeps):
         _start(growth, view, s)
         tail, at = _hold(growth, view, np.uint64(growth.bits.size), s)
@@ -142,12 +160,11 @@ def advance_all_clusters(view, recorder, sums, growth, s, n_sweeps):
                     coins = next_bits(growth.rng) | np.uint64(1 << 63)
                 turn = np.int8(1 - 2 * np.int64(coins & _ONE))
                 coins >>= _ONE
-                queue[tail] = seed
-                growth.free[seed] = 0
-                tail += _ONE
-            tail, at = _grow(growth, view, at, begin, tail, turn)
-            members = queue[begin:tail]
-            begin = tail
+                growth.queue[0] = seed
+                tail = _ONE
+            n, at = _grow(growth, view, at, tail, begin, turn)
+            members = growth.member[begin:n]
+            begin = n
             record_pairs(sums, s, members)
             if seed < 0:
                 held = record_held(sums, s, members)
@@ -170,26 +187,29 @@ def advance_all_clusters(view, recorder, sums, growth, s, n_sweeps):
 
 @helper
 def _grow_one(growth, view, at, seed):
-    """Grow the cluster of a site until it ends or a field holds it; return its end in the queue, and whether one does.
+    """Grow the cluster of a site until it ends or a field holds it; return its size, and whether a field does.
 
     As soon as a field holds a cluster it cannot turn, so that the rest of it need not be known.
     """
     growth.queue[0] = seed
-    growth.free[seed] = 0
-    head, tail = _NONE, _ONE
+    n, head, tail = _NONE, _NONE, _ONE
     while head < tail:
         i = growth.queue[head]
         head += _ONE
+        if growth.free[i] == 0:
+            continue
+        growth.member[n] = i
+        n += _ONE
         if view.pull.size > 0:
             if at == np.uint64(growth.bits.size):
-                _refill(growth)
+                _refill(growth, view)
                 at = _NONE
-            holds = _is_bond(growth, view.ghost, np.uint64(i), growth.bits[at])
+            holds = _is_bond(growth, view.ghost, i, growth.bits[at])
             at += _ONE
-            if holds and growth.spin[i] == view.gauge[i] * view.pull[i]:
-                return tail, at, True
+            if holds and growth.free[i] == view.gauge[i] * view.pull[i]:
+                return n, at, True
         tail, at = _join(growth, view, at, i, tail, np.int8(-1))
-    return tail, at, False
+    return n, at, False
 
 
 @kernel
@@ -208,19 +228,18 @@ def advance_single_clusters(view, recorder, sums, growth, s, clusters, n_sweeps)
         hits = _NONE
         for _ in range(clusters):
             seed = min(np.int64(uniform(growth.rng) * d), d - 1)
-            sigma = growth.spin[seed]
-            tail, at, held = _grow_one(growth, view, at, seed)
+            sigma = growth.free[seed]
+            size, at, held = _grow_one(growth, view, at, seed)
             turned = sigma if held else -sigma
             total = 0
-            for q in range(tail):
-                i = growth.queue[q]
+            for q in range(size):
+                i = growth.member[q]
                 total += view.gauge[i]
-                growth.spin[i] = turned
                 growth.free[i] = turned
-            squares += float(total) * total / tail
-            hits += tail
+            squares += float(total) * total / size
+            hits += size
         for i in range(d):
-            growth.turned[i] = growth.spin[i]
+            growth.turned[i] = growth.free[i]
         recorder.open_events[HITS] += hits
         recorder.open_events[FLIPS] += _turn(recorder, view, growth, s)
         total = 0

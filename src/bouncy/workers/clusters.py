@@ -64,15 +64,17 @@ class ClusterWorker(OneChainWorker):
         self.recorder = new_recorder(d, new_pairs(target, plan.pairs), by_attempts=False)
         self.sums = new_cluster_sums(d, self.finds_all, plan.pairs)
         self._rng = new_state(sampler_seed)
-        self._queue = np.empty(d + 1, np.uint32)
-        self._spins = np.empty((3, d), np.int8)
+        self._members = np.empty(d, np.uint32)
+        self._spins = np.empty((2, d), np.int8)
 
     @property
     def growth(self) -> Growth:
         """The generator and scratch of the loop."""
         degree = int(np.diff(self.view.indptr).max(initial=0))
         words = np.empty(max(-(-degree // 4), min(_WORDS, 1 + self.view.indices.size // 4)), np.uint64)
-        return Growth(self._rng, words, words.view(np.uint16), self._queue, *self._spins)
+        bits = words.view(np.uint16)
+        drawn, queue = np.empty(bits.size, np.uint8), np.empty(self.view.indices.size + self.s.size + 1, np.uint32)
+        return Growth(self._rng, words, bits, drawn, queue, self._members, *self._spins)
 
     def retarget(self, target: MRF) -> None:
         """Go on from the same spins on another target of as many sites."""

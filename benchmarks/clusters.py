@@ -1,0 +1,209 @@
+"""How many effective samples do clusters give at a transition, and how much longer do they take on larger lattices?"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from report import Figure, Task
+from timing import median
+
+import bouncy
+from bouncy.results.ess import effective_sample_size
+from bouncy.testing import kaufman_torus
+from bouncy.workers.contract import Keep, Plan
+
+TITLE = "Clusters at the transition of the square lattice"
+NOTE = (
+    "Effective samples per CPU second on the critical torus 64x64, of log p and of m^2, divided by those of the sampler "
+    "that is named, in rounds of interleaved chains; states one sweep apart, of mcising's Wolff three clusters apart. "
+    "Exponent: slope of log tau against log L, tau the integrated autocorrelation time in sweeps of Swendsen-Wang."
+)
+HEADER = "sampler | quantity | divided by"
+
+COUPLING = math.log(1.0 + math.sqrt(2.0)) / 2.0
+SIDE, SIDES = 64, (16, 32, 64, 128, 256)
+# The interpreter of mcising.
+MCISING = Path(__file__).resolve().parent.parent / ".venv-mcising" / "bin" / "python"
+_PLOT = "clusters.png"
+_WARM = 1000
+# Largest exponent that clusters are meant to have.
+_EXPONENT = 0.3
+# Standard errors by which an energy may be off before anything is compared.
+_WRONG = 5.0
+QUANTITIES = ("log p", "m^2")
+
+
+class Traces(NamedTuple):
+    """log p and m^2 of some states, (n,) each, and CPU seconds."""
+
+    log_prob: NDArray[np.float64]
+    m2: NDArray[np.float64]
+    seconds: float
+
+    def effective(self) -> dict[str, float]:
+        """Return effective samples per CPU second, by quantity."""
+        return {name: samples(x) / self.seconds for name, x in zip(QUANTITIES, self[:2], strict=True)}
+
+
+Chain = Callable[[int], Traces]
+
+
+def samples(trace: NDArray[np.float64]) -> float:
+    """Return the effective sample size of a trace."""
+    return float(effective_sample_size(trace[None, :, None])[0])
+
+
+def chain_of(side: int, sampler: Any) -> Chain:
+    """Return a function that makes so many sweeps, as `bouncy.sample` does, and returns the traces of all draws."""
+    target = bouncy.MRF.ising((side, side), COUPLING)
+    used, _ = sampler.prepared(target, np.random.SeedSequence(0))
+    start = np.ones(target.d, np.int8)
+    (worker,) = used.workers(target, Plan(), [np.random.SeedSequence(1)], [start])
+    worker.compile("means")
+    worker.advance(_WARM)
+
+    def run(sweeps: int) -> Traces:
+        before = worker.cpu_seconds
+        rows = worker.advance(sweeps, Keep("means")).rows[0]
+        return Traces(rows["log_prob"], rows["magnetisation"] ** 2, worker.cpu_seconds - before)
+
+    return run
+
+
+@contextmanager
+def mcising(side: int) -> Iterator[Callable[[str, int], Chain]]:
+    """Start a process of mcising for the time of a `with` statement, and return what makes chains of its algorithms."""
+    command = [str(MCISING), str(Path(__file__).resolve().parent / "mcising_peer.py")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        send, receive = process.stdin, process.stdout
+        print(json.dumps({"side": side, "coupling": COUPLING, "warmup": 3 * _WARM}), file=send, flush=True)
+
+        def chain(algorithm: str, interval: int) -> Chain:
+            def run(states: int) -> Traces:
+                request = {"algorithm": algorithm, "states": states, "interval": interval}
+                print(json.dumps(request), file=send, flush=True)
+                line = receive.readline()
+                if not line:
+                    raise RuntimeError(f"benchmarks/mcising_peer.py ended with {process.wait()}; see its error above")
+                answer = json.loads(line)
+                return Traces(np.array(answer["log_prob"]), np.array(answer["magnetisation"]) ** 2, answer["seconds"])
+
+            return run
+
+        yield chain
+
+
+def tasks(quick: bool) -> list[Task]:
+    """Return one task for the comparison, and one for the exponent."""
+    rounds, sweeps = (5, 3000) if quick else (9, 8000)
+    return [
+        Task(f"{SIDE}x{SIDE}", lambda: _compare(rounds, sweeps, 20_000 if quick else 120_000)),
+        Task("exponent", lambda: _exponent(SIDES[:3] if quick else SIDES, 5000 if quick else 20_000)),
+    ]
+
+
+def _compare(rounds: int, sweeps: int, single: int) -> list[Figure]:
+    """Return effective samples per CPU second, as ratios within rounds; single flips are measured once, for long."""
+    with ExitStack() as stack:
+        chains = {"swendsen-wang": chain_of(SIDE, bouncy.SwendsenWang()), "wolff": chain_of(SIDE, bouncy.Wolff())}
+        if MCISING.exists():
+            peer = stack.enter_context(mcising(SIDE))
+            chains |= {"mcising wolff": peer("wolff", 3), "mcising swendsen-wang": peer("swendsen_wang", 1)}
+        else:
+            print("clusters go without mcising: `make .venv-mcising/.ready` installs it", file=sys.stderr)
+        found = {name: [] for name in chains}
+        for k in range(rounds + 1):
+            names = list(chains)
+            for name in names[k % len(names) :] + names[: k % len(names)]:
+                found[name].append(chains[name](sweeps))
+    _check(found)
+    rates = {name: [traces.effective() for traces in each[1:]] for name, each in found.items()}
+    rates["bps-gaussian"] = [chain_of(SIDE, bouncy.BPS())(single).effective()] * rounds
+    return [figure for name in ("swendsen-wang", "wolff") for figure in _ratios(name, rates)]
+
+
+def _check(found: Mapping[str, list[Traces]]) -> None:
+    """Raise where the energy of a sampler is not Kaufman's: nothing else that it does is worth comparing."""
+    expected = 2.0 * SIDE**2 * COUPLING * kaufman_torus(SIDE, SIDE, COUPLING).bond_mean
+    for name, each in found.items():
+        trace = np.concatenate([traces.log_prob for traces in each])
+        error = trace.std() / math.sqrt(samples(trace))
+        if abs(trace.mean() - expected) > _WRONG * error:
+            raise RuntimeError(f"{name} has the energy {trace.mean():.6g} +- {error:.2g}; expected {expected:.6g}")
+
+
+def _ratios(name: str, rates: Mapping[str, list[dict[str, float]]]) -> list[Figure]:
+    figures = []
+    for other in rates:
+        if other in ("swendsen-wang", "wolff"):
+            continue
+        for quantity in QUANTITIES:
+            ratio = [ours[quantity] / theirs[quantity] for ours, theirs in zip(rates[name], rates[other], strict=True)]
+            best = name == "wolff" and other == "mcising wolff"
+            what = f"`{name}` | {quantity} | {other}"
+            details = {"sampler": name, "quantity": quantity, "other": other}
+            figures.append(Figure(what, median(ratio), 1.0 if best else None, "at least", details=details))
+    return figures
+
+
+def _exponent(sides: tuple[int, ...], sweeps: int) -> list[Figure]:
+    """Return tau of the quantities for each side, and the slopes."""
+    tau: dict[str, list[float]] = {quantity: [] for quantity in QUANTITIES}
+    for side in sides:
+        found = chain_of(side, bouncy.SwendsenWang())(sweeps)
+        for quantity, trace in zip(QUANTITIES, found[:2], strict=True):
+            tau[quantity].append(trace.size / samples(trace) / 2.0)
+    figures = [
+        Figure(f"`swendsen-wang`, L = {side} | tau of {quantity} |", median([value]), unit="sweeps",
+               details={"side": side, "quantity": quantity})
+        for quantity in QUANTITIES
+        for side, value in zip(sides, tau[quantity], strict=True)
+    ]  # fmt: skip
+    for quantity in QUANTITIES:
+        slope = float(np.polyfit(np.log(sides), np.log(tau[quantity]), 1)[0])
+        figures.append(Figure(f"`swendsen-wang` | exponent of {quantity} |", median([slope]), _EXPONENT, unit="",
+                              details={"exponent": quantity}))  # fmt: skip
+    return figures
+
+
+def draw(figures: list[Figure], directory: Path) -> Path | None:
+    """Draw tau against L, and return the file."""
+    points = [figure for figure in figures if "side" in figure.details]
+    if not points:
+        return None
+    import matplotlib.pyplot as plt
+
+    plot, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    slopes = {f.details["exponent"]: f.median.value for f in figures if "exponent" in f.details}
+    for quantity, colour, marker in zip(QUANTITIES, ("#882255", "#0072b2"), "os", strict=True):
+        mine = [figure for figure in points if figure.details["quantity"] == quantity]
+        sides, tau = (np.array(x) for x in zip(*((f.details["side"], f.median.value) for f in mine), strict=True))
+        name = {"log p": "energy", "m^2": "$m^2$"}[quantity]
+        line = np.exp(np.mean(np.log(tau)) + slopes[quantity] * (np.log(sides) - np.mean(np.log(sides))))
+        axes.plot(sides, tau, marker, color=colour, markersize=7)
+        axes.plot(sides, line, color=colour, linewidth=2, label=f"{name}: $L^{{{slopes[quantity]:.2f}}}$")
+    guide = float(tau[0]) * (sides / sides[0]) ** 2.17
+    axes.plot(sides, guide, ":", color="#777777", label="single flips: slope of $L^{2.17}$")
+    axes.set(xscale="log", yscale="log", xlabel="side L of the critical torus", ylim=(1.0, 60.0),
+             ylabel="autocorrelation time (sweeps)", title="Swendsen-Wang at the transition")  # fmt: skip
+    axes.set_xticks(sides, [str(side) for side in sides])
+    axes.set_yticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
+    axes.minorticks_off()
+    axes.grid(which="major", color="#dddddd")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="upper left")
+    path = directory / _PLOT
+    plot.savefig(path, dpi=150)
+    plt.close(plot)
+    return path
