@@ -114,7 +114,7 @@ class Auto(SpinSampler):
 
 
 def _candidates(target: Target) -> tuple[tuple[Sampler, float], ...]:
-    """Return the samplers to try, with what a sweep costs for each site: swaps, and clusters, where they can be used."""
+    """Return the samplers to try, with what a sweep costs for each site; swaps and clusters where these can move."""
     if target.constraint is not None:
         return ((MetropolisMixed() if target.constraint.free.size else MetropolisSwap(), 1.0),)
     if target.candidates() is not None:
