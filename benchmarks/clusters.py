@@ -23,8 +23,9 @@ from bouncy.workers.contract import Keep, Plan
 
 TITLE = "Clusters at the transition of the square lattice"
 NOTE = (
-    "Effective samples per CPU second on the critical torus 64x64, of log p and of m^2, divided by those of the sampler "
-    "that is named, in rounds of interleaved chains; states one sweep apart, of mcising's Wolff three clusters apart. "
+    "Effective samples per CPU second on the critical torus 64x64, of log p and of m^2, divided by those of the "
+    "sampler that is named, in rounds of interleaved chains; states one sweep apart, of mcising's Wolff three "
+    "clusters apart. "
     "Exponent: slope of log tau against log L, tau the integrated autocorrelation time in sweeps of Swendsen-Wang."
 )
 HEADER = "sampler | quantity | divided by"

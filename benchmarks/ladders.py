@@ -93,7 +93,7 @@ def lanes_worker(
         worker.recorder = without_sites(worker.recorder)
     if recorded == "ladder":
         chain = LadderWorker(target, sampler, Plan(), np.random.SeedSequence(0), None).recorder
-        cold, own = ColdView(np.zeros(-(-d // 4) * 4), np.zeros(1)), worker.s[:, width - 1].copy()
+        cold, own = ColdView(np.zeros((1, -(-d // 4) * 4)), np.zeros(1)), worker.s[:, width - 1].copy()
         log_prob, events = np.zeros(worker.s.shape[1]), worker.recorder.open_events
         never, lane = np.array([SWEEP_END]), np.array([width - 1])
         worker.recorder = OneLane(chain.open_mean, events, never, chain, cold, own, lane, log_prob)
@@ -144,7 +144,7 @@ def _record_change(recorder, toll, s, i, count, t):
 @implements(record_lane_sweep, OneLane)
 def _record_sweep(recorder, toll, target, s, sweep_time):
     lane = recorder.lane[0]
-    read_lanes(target, s, lane, toll.cost, recorder.log_prob, recorder.cold.means)
+    read_lanes(target, s, recorder.lane, toll.cost, recorder.log_prob, recorder.cold.means)
     recorder.cold.value[0] = recorder.log_prob[lane]
     record_sweep(recorder.chain, recorder.cold, recorder.s, sweep_time)
 

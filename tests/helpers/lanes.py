@@ -18,7 +18,7 @@ from bouncy._random import next_bits
 from bouncy._vector import DRAWN, add_product, add_products, draw_uniforms, exp
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, MEANS, REFRESHMENTS
-from bouncy.targets.lanes import flip_lanes, init_lanes, lane_costs, lane_log_probs, settle_lanes
+from bouncy.targets.lanes import flip_lanes, init_lanes, lane_costs, lane_log_probs, settle_lanes, trade_cluster
 from bouncy.targets.mrf import MRF
 from bouncy.tolls.contract import pay
 from bouncy.workers.flock import FlockWorker
@@ -45,6 +45,11 @@ def products(out, matrix, who, n, factors):
 @kernel
 def product(out, matrix, i, who, n, factors):
     add_product(out, matrix, i, who, n, factors)
+
+
+@kernel
+def trade_in_view(view, s, i, one, other, queue, is_met):
+    return trade_cluster(view, s, i, one, other, queue, is_met)
 
 
 @kernel

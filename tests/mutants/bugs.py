@@ -1596,7 +1596,7 @@ BUGS = (
     Bug(
         "L4",
         "swaps decide by the values after the scan before",
-        (Edit(LADDER_TOLL, "= toll.log_prob[lane[k]]\n", "= max(before[lane[k]], -99.0)\n"),),
+        (Edit(LADDER_TOLL, "_look_at(swaps.b, toll.log_prob, ", "_look_at(swaps.b, before, "),),
         (ladder("test_the_product_law_stays[sparse-gibbs-uniform]"),),
     ),
     Bug(
@@ -1668,7 +1668,7 @@ BUGS = (
     Bug(
         "L16",
         "an odd lane of a state counts twice",
-        (Edit(LADDER, ".size != self.rungs:", ".size > self.rungs:"),),
+        (Edit(LADDER, ".size != self.toll.swaps.lane.size:", ".size > self.toll.swaps.lane.size:"),),
         (ladder("test_forged_ladders_are_refused"),),
     ),
     Bug(
@@ -1724,6 +1724,60 @@ BUGS = (
         "a fitted reference has the fields of the opposite spins",
         (Edit(PILOT, "fields = -np.arctanh(mean)", "fields = np.arctanh(mean)"),),
         (tempered("test_a_fitted_reference_lowers_the_barrier"),),
+    ),
+    Bug(
+        "L23",
+        "a cluster leaks over sites at which both ladders agree",
+        (Edit(FIELD_LANES, "is_met[j] == 0 and s[j, one] != s[j, other]", "is_met[j] == 0"),),
+        ("tests/workers/test_ladder_pairs.py::test_a_cluster_is_a_component_of_the_sites_that_differ",),
+    ),
+    Bug(
+        "L24",
+        "a cluster is a single site",
+        (
+            Edit(
+                FIELD_LANES,
+                "    while head < tail:\n        i = queue[head]",
+                "    while head > tail:\n        i = queue[head]",
+            ),
+        ),
+        ("tests/workers/test_ladder_pairs.py::test_both_ladders_keep_their_law",),
+    ),
+    Bug(
+        "L25",
+        "swaps look at energies from before an exchange of clusters",
+        (
+            Edit(
+                LADDER_TOLL,
+                "        before[k] = toll.log_prob[k]\n",
+                "        before[k] = toll.log_prob[k]\n    _trade_clusters(swaps, target, s)\n",
+            ),
+        ),
+        ("tests/workers/test_ladder_pairs.py::test_both_ladders_keep_their_law",),
+    ),
+    Bug(
+        "L26",
+        "means of the other ladder go with the spins of the chain",
+        (
+            Edit(
+                LADDER_RECORDER,
+                "ColdView(cold.means[1:], cold.value), recorder.twin)",
+                "ColdView(cold.means[1:], cold.value), recorder.s)",
+            ),
+        ),
+        ("tests/workers/test_ladder_pairs.py::test_means_are_those_of_both_ladders",),
+    ),
+    Bug(
+        "L27",
+        "sums of log Z count two ladders as one",
+        (
+            Edit(
+                LADDER_RECORDER,
+                "_add_ladder(recorder, swaps, first, rungs / size)",
+                "_add_ladder(recorder, swaps, first, 1.0)",
+            ),
+        ),
+        ("tests/workers/test_ladder_pairs.py::test_a_run_of_pairs_agrees_with_enumeration",),
     ),
     Bug(
         "C1",

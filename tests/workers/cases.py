@@ -54,6 +54,7 @@ CASES = {
     "block-hmc": (SCALED, "hmc", "all"),
     "block-spins": (FIELD, "gibbs", "all"),
     "ladder-walls": (FORBIDDEN, "tempered", "none"),
+    "ladder-pair": (SPINS, bouncy.Tempered(ladder=[0, 0.3, 1], sweeps_per_swap=1, clusters=[1, 2]), "all"),
     "flock-dense": (DENSE, "bps-gaussian", "all"),
     "flock-sparse": (SPINS, "gibbs-random", "edges"),
 }

@@ -35,7 +35,7 @@ def plot_flow(run: TemperedRun, ax: Axes | None = None) -> Axes:
     if np.isnan(ladder["flow"]).all():
         raise ValueError("no state was at the reference yet; expected a longer run: use run.extend(draws=...)")
     ax = axes_or_new(ax)
-    top, rate = len(ladder) - 1, ladder.expected_round_trips / ladder.scans
+    top, rate = len(ladder) - 1, ladder.expected_round_trips / (ladder.scans * ladder.ladders)
     trips, expected = int(ladder.round_trips.sum()), ladder.expected_round_trips * ladder.round_trips.size
     ax.plot([0, top], [1.0 - rate, rate], color=GREY, linewidth=1.3, linestyle="--",
             label=f"ideal, {counted(round(expected), 'round trips')}")  # fmt: skip

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._vector import exp
-from bouncy.recorders.contract import FLIPS, has_room, record_flip, record_sweep
+from bouncy.recorders.contract import FLIPS, has_room, record_flip, record_means, record_sweep
 from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, Recorder
 from bouncy.targets.contract import target_part
@@ -33,7 +33,7 @@ NOWHERE, FROM_BELOW, FROM_ABOVE = 0, 1, 2
 class ColdView(NamedTuple):
     """The chain at b = 1 at the end of a sweep."""
 
-    means: NDArray[np.float64]  # (d,)
+    means: NDArray[np.float64]  # (ladders, d), its own first
     value: NDArray[np.float64]  # (1,) log p
 
     def flip_cost(self, s, i):
@@ -44,7 +44,7 @@ class ColdView(NamedTuple):
 
     def conditional_means(self, s, out):
         for i in range(s.size):
-            out[i] = self.means[i]
+            out[i] = self.means[0, i]
 
 
 @part("offset", "sums", "best", "best_log_prob", bounds={"best": None, "best_log_prob": None, "sums": None})
@@ -60,6 +60,7 @@ class LadderRecorder(NamedTuple):
     chain: Recorder
     cold: ColdView
     s: NDArray[np.int8]  # (d,) spins of the chain
+    twin: NDArray[np.int8]  # (d,) scratch: spins of the other ladder at b = 1, where there is one
     offset: NDArray[np.float64]  # (rungs,) estimates of log Z_{k+1} / Z_k, fixed while anything is recorded
     sums: NDArray[np.float64]  # (ROWS, rungs)
     best: NDArray[np.int8]  # (d,) the most probable state at the end of a scan, of all rungs
@@ -102,10 +103,15 @@ def _record_means(recorder, toll, target, s):
 
 @implements(record_lane_sweep, LadderRecorder)
 def _record_sweep(recorder, toll, target, s, sweep_time):
-    lane = toll.swaps.lane[-1]
-    read_lanes(target, s, lane, toll.cost, toll.log_prob, recorder.cold.means)
-    recorder.cold.value[0] = toll.log_prob[lane]
-    record_sweep(recorder.chain, recorder.cold, recorder.s, sweep_time)
+    lane, cold = toll.swaps.lane[-1], recorder.cold
+    at_target = toll.swaps.lane[:: -toll.swaps.b.size]
+    read_lanes(target, s, at_target, toll.cost, toll.log_prob, cold.means)
+    cold.value[0] = toll.log_prob[lane]
+    record_sweep(recorder.chain, cold, recorder.s, sweep_time)
+    if at_target.size > 1:
+        for i in range(s.shape[0]):
+            recorder.twin[i] = s[i, at_target[1]]
+        record_means(recorder.chain, ColdView(cold.means[1:], cold.value), recorder.twin)
     top = lane
     for k in toll.swaps.lane:
         top = k if toll.log_prob[k] > toll.log_prob[top] else top
@@ -122,32 +128,40 @@ def _has_room(recorder):
 
 @helper
 def record_ladder(recorder, toll):
-    """Account for the values of V and the probabilities of swaps at the end of a scan."""
-    swaps, sums = toll.swaps, recorder.sums
-    value, b = swaps.value, swaps.b
-    for k in range(b.size):
-        v = value[k]
-        if v > -np.inf:
-            sums[FINITE, k] += 1.0
-            sums[VALUE, k] += v
-            sums[SQUARE, k] += v * v
-            old = swaps.before[swaps.lane[k]]
-            sums[PRODUCT, k] += v * (old if old > -np.inf else v)
-        course = swaps.course[swaps.lane[k]]
-        if course == FROM_BELOW:
-            sums[RISING, k] += 1.0
-        elif course == FROM_ABOVE:
-            sums[FALLING, k] += 1.0
-    for k in range(b.size - 1):
-        step, offset = b[k + 1] - b[k], recorder.offset[k]
-        grown, shrunk = exp(step * value[k] - offset), exp(offset - step * value[k + 1])
-        sums[SWAP, k] += swaps.accept[k]
-        sums[UP, k] += grown
-        sums[DOWN, k] += shrunk
-        sums[FORWARD, k] += grown / (1.0 + grown)
-        sums[REVERSE, k] += shrunk / (1.0 + shrunk)
+    """Account for the values of V and the probabilities of swaps at the end of a scan, of two ladders by half each."""
+    swaps = toll.swaps
+    rungs, size = swaps.b.size, swaps.lane.size
+    for first in range(0, size, rungs):
+        _add_ladder(recorder, swaps, first, rungs / size)
     tally = recorder.chain.tally
     row = tally[DRAWN] - 1
     if tally[SINCE_DRAW] == 0 and 0 <= row < recorder.values.shape[0]:
-        for k in range(b.size):
-            recorder.values[row, k] = value[k]
+        for k in range(rungs):
+            recorder.values[row, k] = swaps.value[size - rungs + k]
+
+
+@helper
+def _add_ladder(recorder, swaps, first, share):
+    """Add to the sums over scans what the ladder whose rungs begin with entry `first` contributes."""
+    sums, b, value = recorder.sums, swaps.b, swaps.value[first : first + swaps.b.size]
+    for k in range(b.size):
+        v, lane = value[k], swaps.lane[first + k]
+        if v > -np.inf:
+            sums[FINITE, k] += share
+            sums[VALUE, k] += share * v
+            sums[SQUARE, k] += share * v * v
+            old = swaps.before[lane]
+            sums[PRODUCT, k] += share * v * (old if old > -np.inf else v)
+        course = swaps.course[lane]
+        if course == FROM_BELOW:
+            sums[RISING, k] += share
+        elif course == FROM_ABOVE:
+            sums[FALLING, k] += share
+    for k in range(b.size - 1):
+        step, offset = b[k + 1] - b[k], recorder.offset[k]
+        grown, shrunk = exp(step * value[k] - offset), exp(offset - step * value[k + 1])
+        sums[SWAP, k] += share * swaps.accept[first + k]
+        sums[UP, k] += share * grown
+        sums[DOWN, k] += share * shrunk
+        sums[FORWARD, k] += share * grown / (1.0 + grown)
+        sums[REVERSE, k] += share * shrunk / (1.0 + shrunk)

@@ -85,9 +85,11 @@ class Ladder:
         the reference to 0 at the target. NaN where none has.
     """
 
-    def __init__(self, columns: dict[str, Array], barrier: float, trips: NDArray[np.int64], scans: int) -> None:
+    def __init__(
+        self, columns: dict[str, Array], barrier: float, trips: NDArray[np.int64], scans: int, ladders: int
+    ) -> None:
         self._columns = columns
-        self.barrier, self.round_trips, self.scans = barrier, trips, scans
+        self.barrier, self.round_trips, self.scans, self.ladders = barrier, trips, scans, ladders
 
     def __getitem__(self, name: str) -> Array:
         return self._columns[name]
@@ -97,10 +99,10 @@ class Ladder:
 
     @property
     def expected_round_trips(self) -> float:
-        """Round trips of a ladder whose states forget themselves between swaps."""
+        """Round trips of a chain, of both ladders where it has two, whose states forget themselves between swaps."""
         refused = 1.0 - self["acceptance"][:-1]
         with np.errstate(divide="ignore"):
-            return float(self.scans / (2.0 + 2.0 * (refused / (1.0 - refused)).sum()))
+            return float(self.ladders * self.scans / (2.0 + 2.0 * (refused / (1.0 - refused)).sum()))
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row for each rung."""
@@ -203,7 +205,7 @@ class TemperedRun(SpinRun):
                 "flow": sums[RISING] / (sums[RISING] + sums[FALLING]),
             }
         barrier = float(np.sum(1.0 - columns["acceptance"][:-1]))
-        return Ladder(columns, barrier, self._trips, self._data.recorded)
+        return Ladder(columns, barrier, self._trips, self._data.recorded, self.sampler.ladders)
 
     @property
     def _trips(self) -> NDArray[np.int64]:
@@ -215,8 +217,8 @@ class TemperedRun(SpinRun):
 
         Modes are weighed by the states that come from the reference to each of them, which the traces may not show.
         """
-        each = len(self._b) * self._data.recorded * self.chains / max(int(self._trips.sum()), 1)
-        return max(super()._autocorrelation_sweeps(), _TRIPS_PER_BATCH / BATCH_TIMES * each)
+        each = self.sampler.ladders * len(self._b) * self._data.recorded * self.chains / max(int(self._trips.sum()), 1)
+        return max(super()._autocorrelation_sweeps(), float(_TRIPS_PER_BATCH / BATCH_TIMES * each))
 
     @property
     def _shift(self) -> float:
@@ -271,6 +273,7 @@ class TemperedRun(SpinRun):
         ladder, low_high = self.ladder, self.log_z_bounds
         report["ladder"] = {
             "rungs": len(ladder),
+            "clusters": list(self.sampler.clusters or ()),
             "sweeps_per_swap": self.sampler.sweeps_per_swap,
             "barrier": ladder.barrier,
             "round_trips": ladder.round_trips,
@@ -288,7 +291,7 @@ class TemperedRun(SpinRun):
         found, trips = [], ladder.round_trips
         refused = ladder.barrier / (len(ladder) - 1)
         worst = int(np.nanargmin(ladder["acceptance"]))
-        each = float(trips.sum()) / len(ladder)
+        each = float(trips.sum()) / (ladder.ladders * len(ladder))
         if trips.sum() == 0:
             found.append(
                 "no state went from the reference to the target and back: nothing shows that the ladder reaches all "
@@ -337,10 +340,11 @@ class TemperedRun(SpinRun):
         ladder = self.ladder
         low, high = self.log_z_bounds
         swept = counted(self.sampler.sweeps_per_swap, "sweeps")
+        pair = f", clusters exchanged at {len(self.sampler.clusters)} of them" if self.sampler.clusters else ""
         return spin_summary(self, [
             f"{'log Z':>14}: {self.log_z:.4f} +- {self.log_z_se:.2g}, forward {low:.4f}, reverse {high:.4f}",
-            f"{'ladder':>14}: {counted(len(ladder), 'rungs')}, {swept} between swaps, barrier {ladder.barrier:.1f}, "
-            f"{counted(int(ladder.round_trips.sum()), 'round trips')}",
+            f"{'ladder':>14}: {counted(len(ladder), 'rungs')}{pair}, {swept} between swaps, "
+            f"barrier {ladder.barrier:.1f}, {counted(int(ladder.round_trips.sum()), 'round trips')}",
         ])  # fmt: skip
 
 

@@ -409,17 +409,18 @@ class Driver:
 def _spins_of(state: State) -> Any:
     """Return the spins in the state of a worker, those of all rungs of a ladder; None where there are none."""
     if "replicas" in state:
-        rungs = state["toll.swaps.lane"].size
-        return state["replicas"].T[:rungs]
+        lanes = state["toll.swaps.lane"].size
+        return state["replicas"].T[:lanes]
     return state.get("s", state.get("block.s"))
 
 
 def restored_workers(data: Data) -> list[Worker]:
     """Return workers in the states that some data hold; raise `ValueError` where these are impossible."""
     starts = [_spins_of(state) for state in data.states] if data.setup.lanes == 1 else [None] * len(data.chains)
+    d, setup = data.setup.target.d, data.setup
+    shapes = [(d,), (setup.sampler.ladders * setup.rungs, d)] if setup.is_tempered else [(d,)]
     for start in (start for start in starts if start is not None):
-        d = data.setup.target.d
-        if start.dtype != np.int8 or start.shape not in ((d,), (data.setup.rungs, d)) or not (np.abs(start) == 1).all():
+        if start.dtype != np.int8 or start.shape not in shapes or not (np.abs(start) == 1).all():
             raise ValueError("the state of a worker must hold spins, -1 or 1")
     workers = data.setup.new_workers([np.random.SeedSequence(0)] * len(data.chains), starts)
     first = 0

@@ -46,6 +46,9 @@ _ATTEMPTS = 1 << 26
 _CHAIN = 100
 # States of the reference that are looked at.
 _STATES = 256
+# Scans of two ladders, and as many before them, that show how large clusters are; ladders that are too short to need
+# any; and the share of the sites at which two states differ beyond which an exchange is one of whole states.
+_CLUSTER_SCANS, _FEWEST_RUNGS, _LARGEST_CLUSTER = 128, 8, 0.9
 # Means of a fitted reference stay away from -1 and 1, so that it forbids nothing.
 _LARGEST_MEAN = 0.95
 
@@ -55,14 +58,14 @@ def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence, pairs: 
     from bouncy.run.progress import steps_of_pilot
     from bouncy.workers.ladder import LadderWorker
 
-    reference_seed, *round_seeds, chain_seed = seed.spawn(2 + _MOST_ROUNDS)
+    reference_seed, *round_seeds, chain_seed, cluster_seed = seed.spawn(3 + _MOST_ROUNDS)
     generator = np.random.default_rng(reference_seed)
     now = asked
     if asked.reference == "fitted":
         now = _fitted(asked, target, _means_of_a_chain(asked, target, chain_seed), generator)
     values = _values(target, np.zeros(target.d) if now.fields is None else np.array(now.fields), generator)
     ladder = _first_ladder(asked.rungs or _RUNGS, values) if asked.ladder is None else asked.ladder
-    now = replace(now, rungs=len(ladder), ladder=ladder, sweeps_per_swap=asked.sweeps_per_swap or 1)
+    now = replace(now, rungs=len(ladder), ladder=ladder, sweeps_per_swap=asked.sweeps_per_swap or 1, clusters=())
     states, barrier = None, np.inf
     for k, round_seed in enumerate(steps_of_pilot(round_seeds, "finding a ladder")):
         worker = LadderWorker(target, now, Plan(pairs=pairs), round_seed, states)
@@ -72,13 +75,30 @@ def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence, pairs: 
         barrier = float(refused.sum())
         crowded = asked.rungs is None and refused.mean() > _TOO_FEW and len(now.ladder) < _MOST_RUNGS
         if k + 1 >= _ROUNDS and not crowded and abs(barrier - before) <= _SETTLED * max(barrier, 1.0):
-            return _settled(asked, now, target, sums, refused)
+            break
         if asked.reference == "fitted" and k + 2 == _ROUNDS:
             now = _fitted(now, target, _means(worker, found), generator)
         states = _by_rung(worker)
         now, places = _next(asked, now, sums, refused, crowded)
         states = states[places]
-    return _settled(asked, now, target, sums, refused)
+    now = _settled(asked, now, target, sums, refused)
+    clusters = _clusters(now, target, cluster_seed, pairs) if asked.clusters is None else asked.clusters
+    return replace(now, clusters=clusters)
+
+
+def _clusters(now: Tempered, target: Target, seed: np.random.SeedSequence, pairs: str) -> tuple[int, ...]:
+    """Return the rungs at which it pays to exchange clusters: cold ones, where these are not all that differs."""
+    from bouncy.workers.ladder import LadderWorker
+
+    rungs = range(len(now.ladder) // 2, len(now.ladder))
+    if not now.can_trade_clusters(target) or len(now.ladder) < _FEWEST_RUNGS:
+        return ()
+    worker = LadderWorker(target, replace(now, clusters=tuple(rungs)), Plan(pairs=pairs), seed, None)
+    met = worker.toll.swaps.met
+    for _ in range(2):  # the first time to forget the starts
+        met[:] = 0
+        _advanced(worker, _CLUSTER_SCANS, now.sweeps_per_swap or 1)
+    return tuple(k for k in rungs if met[1, k] < _LARGEST_CLUSTER * met[0, k])
 
 
 def _advanced(worker: LadderWorker, scans: int, sweeps_per_swap: int) -> Slice:

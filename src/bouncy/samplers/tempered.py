@@ -47,6 +47,11 @@ class Tempered(SpinSampler):
         target is uniform on the allowed states.
     ladder : array_like, optional
         The values b, from 0 to 1.
+    clusters : sequence of int or False, optional
+        Rungs at which a second ladder of the same chain exchanges clusters with the first (Houdayer): spins of a
+        connected component of sites at which both differ. For an `MRF` with few couplings per site; by default the
+        colder half of the rungs, where a pilot finds that clusters are not just all sites at which two states differ.
+        Draws are then those of one ladder, and means and log Z those of both.
 
     Notes
     -----
@@ -71,6 +76,7 @@ class Tempered(SpinSampler):
     sweeps_per_swap: int | None = None
     reference: Any = None
     ladder: Any = None
+    clusters: Any = None
 
     def __post_init__(self) -> None:
         if self.base != _BASE.name:  # which is known before all samplers are
@@ -95,6 +101,19 @@ class Tempered(SpinSampler):
             if fields.ndim != 1:
                 raise ValueError(f"reference has shape {fields.shape}; expected fields of the sites, (d,)")
             object.__setattr__(self, "reference", tuple(fields.tolist()))
+        if self.clusters is not None:
+            object.__setattr__(self, "clusters", self._read_clusters())
+
+    def _read_clusters(self) -> tuple[int, ...]:
+        if self.clusters is False:
+            return ()
+        if isinstance(self.clusters, str | bytes) or not isinstance(self.clusters, Sequence | np.ndarray):
+            raise ValueError(f"clusters is {self.clusters!r:.60}; expected False, or rungs as in [8, 9, 10]")
+        found = tuple(check_count("a rung of clusters", k) for k in self.clusters)
+        most = np.inf if self.rungs is None else self.rungs - 1
+        if found and (max(found) > most or len({*found}) < len(found)):
+            raise ValueError(f"clusters is {self.clusters!r:.60}; expected different rungs, 1 to {most:g}")
+        return found
 
     @property
     def name(self) -> str:
@@ -134,6 +153,17 @@ class Tempered(SpinSampler):
         return replace(self, base=self.base_on(target)).base_sampler.refusal(target)
 
     @property
+    def ladders(self) -> int:
+        """Number of ladders of a chain: two where they exchange clusters."""
+        return 2 if self.clusters else 1
+
+    def can_trade_clusters(self, target: Target) -> bool:
+        """Say whether clusters of a target are known: those of a Markov random field with few couplings."""
+        from bouncy.targets.field_lanes import SparseLanes  # which few runs need
+
+        return self.clock.family != "pairs" and isinstance(target.lanes(1), SparseLanes)
+
+    @property
     def fields(self) -> tuple[float, ...] | None:
         """Fields g of the reference; None where it is uniform."""
         return self.reference if isinstance(self.reference, tuple) else None
@@ -164,8 +194,13 @@ class Tempered(SpinSampler):
         self._check_target(target)
         asked = replace(self, base=self.base_on(target))
         asked = asked if asked.reference is not None else replace(asked, reference=target.tempered_from)
+        if asked.clusters and not asked.can_trade_clusters(target):
+            raise ValueError(
+                f"clusters are those of a bouncy.MRF with sparse couplings, moved by flips; {target!r:.80} with base "
+                f"{asked.base_sampler.name} has none: leave clusters out"
+            )
         if asked.ladder is not None and asked.sweeps_per_swap is not None and asked.reference != "fitted":
-            return asked, ""
+            return replace(asked, clusters=asked.clusters or ()), ""
         from bouncy.samplers._pilot import tuned
 
         return tuned(asked, target, seed, pairs), ""

@@ -27,6 +27,7 @@ from bouncy.targets.lanes import (
     park_lane,
     read_lanes,
     settle_lanes,
+    trade_cluster,
 )
 
 _NONE = -1
@@ -203,7 +204,7 @@ def _settle(view):
 
 
 @implements(read_lanes, LinkedLanes)
-def _read(view, s, k, cost, values, means):
+def _read(view, s, which, cost, values, means):
     for n in range(values.size):
         if lanes_failed(view):
             return
@@ -215,5 +216,12 @@ def _read(view, s, k, cost, values, means):
             for i in range(spins.size):
                 view.where[i] = spins[i]
         report_trouble(view, n, values[n])
-    conditional_means(lane_of(view, k), view.spins[k], means)
-    report_trouble(view, k, 0.0)
+    for n in range(which.size):
+        k = which[n]
+        conditional_means(lane_of(view, k), view.spins[k], means[n])
+        report_trouble(view, k, 0.0)
+
+
+@implements(trade_cluster, LinkedLanes)
+def _trade(view, s, i, one, other, queue, is_met):
+    return 0

@@ -25,6 +25,7 @@ from bouncy.targets.lanes import (
     park_lane,
     read_lanes,
     settle_lanes,
+    trade_cluster,
 )
 
 # Attempts in all lanes after which the fields of a dense model are brought up to date, by (largest d, attempts). More
@@ -211,15 +212,43 @@ def _settle_sparse(view):
 
 @implements(read_lanes, SparseLanes)
 @implements(read_lanes, DenseLanes)
-def _read(view, s, k, cost, log_prob, means):
+def _read(view, s, which, cost, log_prob, means):
     for n in range(log_prob.size):
         log_prob[n] = 0.0
     for i in range(s.shape[0]):
         lane_costs(view, s, i, cost)
         _add(log_prob, 1.0, cost[0])
-        means[i] = cost[0, k]
+        for n in range(which.size):
+            means[n, i] = cost[0, which[n]]
     lane_log_probs(view, s, log_prob)
-    costs_to_means(means, s[:, k])
+    for n in range(which.size):
+        costs_to_means(means[n], s[:, which[n]])
+
+
+@implements(trade_cluster, SparseLanes)
+def _trade_sparse(view, s, i, one, other, queue, is_met):
+    queue[0] = i
+    is_met[i] = 1
+    head, tail = 0, 1
+    while head < tail:
+        i = queue[head]
+        head += 1
+        for n in range(view.indptr[i], view.indptr[i + 1]):
+            j = view.indices[n]
+            if is_met[j] == 0 and s[j, one] != s[j, other]:
+                is_met[j] = 1
+                queue[tail] = j
+                tail += 1
+    for n in range(tail):
+        i = queue[n]
+        is_met[i] = 0
+        s[i, one], s[i, other] = s[i, other], s[i, one]
+    return tail
+
+
+@implements(trade_cluster, DenseLanes)
+def _trade_dense(view, s, i, one, other, queue, is_met):
+    return 0  # where all sites are coupled the whole states would be exchanged
 
 
 @implements(park_lane, SparseLanes)

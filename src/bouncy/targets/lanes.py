@@ -39,10 +39,19 @@ def settle_lanes(view):
 
 
 @generic
-def read_lanes(view, s, k, cost, log_prob, means):
-    """Write log p(s) of each lane into `log_prob`, (lanes,), and the conditional means of lane k into `means`.
+def read_lanes(view, s, which, cost, log_prob, means):
+    """Write log p(s) of each lane into `log_prob`, (lanes,), and conditional means of some lanes into `means`.
 
-    `cost`, (1, lanes), is scratch.
+    `which`, (n,), says of which; `means` is (n, d or a little more), and `cost`, (1, lanes), scratch.
+    """
+
+
+@generic
+def trade_cluster(view, s, i, one, other, queue, is_met):
+    """Exchange the spins of two lanes at site i, and wherever they differ and it can be reached; return at how many.
+
+    The way leads along couplings between sites at which they differ, so that log p of both lanes together stays what
+    it is. Returns 0 where the target cannot tell. `queue`, (d,), is scratch, and so is `is_met`, (d,), which holds 0.
     """
 
 

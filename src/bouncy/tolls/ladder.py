@@ -3,10 +3,15 @@
 Rung k samples log q + b_k (log p - log q), 0 = b_0 < ... < b_n = 1. With V = log p - log q, neighbours trade with
 probability min(1, exp((b_{k+1} - b_k) (V_k - V_{k+1}))): even pairs after even scans, odd ones after odd scans. Lanes
 trade temperatures, never states. At b = 0 a site is drawn from q whenever it is tried, so that a lane forgets there.
+
+A chain may be a pair of ladders. Lanes at the same rung of both then exchange clusters: the spins of a connected
+component of sites at which they differ. What one lane gains in log p the other loses, so that every exchange is
+accepted (Zhu, Ochoa & Katzgraber 2015, after Houdayer 2001).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +24,7 @@ from bouncy._random import uniform
 from bouncy._vector import DRAWN, exp
 from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.ladder import FROM_ABOVE, FROM_BELOW, NOWHERE, record_ladder
-from bouncy.targets.lanes import park_lane
+from bouncy.targets.lanes import park_lane, trade_cluster
 from bouncy.tolls.contract import HEAT_BATH
 from bouncy.tolls.lanes import exchange
 
@@ -39,13 +44,17 @@ class Swaps(NamedTuple):
 
     rng: NDArray[np.uint64]  # (4,)
     b: NDArray[np.float64]  # (rungs,)
-    lane: NDArray[np.int64]  # (rungs,) the lane of each rung
+    lane: NDArray[np.int64]  # (rungs,) the lane of each rung; (2 rungs,) of a pair of ladders, the chain's own last
     parity: NDArray[np.int64]  # (1,) whether even or odd pairs are next
     course: NDArray[np.int64]  # (lanes,) where each lane was last
     trips: NDArray[np.int64]  # (1,) from the reference to the target and back, since the beginning
     before: NDArray[np.float64]  # (lanes,) V at the end of the last scan
-    value: NDArray[np.float64]  # (rungs,) scratch: V by rung
-    accept: NDArray[np.float64]  # (rungs - 1,) scratch: probabilities of all swaps, made or not
+    value: NDArray[np.float64]  # like `lane`, scratch: V by rung
+    accept: NDArray[np.float64]  # like `lane`, scratch: probabilities of swaps with the next rung, made or not
+    clusters: NDArray[np.bool_]  # (rungs,) where clusters are exchanged
+    met: NDArray[np.int64]  # (2, rungs) sites at which lanes differed, and of them those in clusters, to tune by
+    queue: NDArray[np.int64]  # (d,) scratch
+    is_met: NDArray[np.int8]  # (d,) scratch
 
 
 @part("rng", "weight", "rest", "bath", bounds=dict.fromkeys(("weight", "rest", "bath"), lambda _: (0.0, 1.0)))
@@ -73,25 +82,32 @@ def new_ladder_toll(
     rng: NDArray[np.uint64],
     swap_rng: NDArray[np.uint64],
     constant: float | None = None,
+    clusters: Sequence[int] = (),
 ) -> LadderToll:
     """Return a toll of lanes, the first of which begin at the temperatures b in their order; others stay at b = 0.
 
-    `constant` is what normalises q, by default that of independent spins in the fields `reference`, (d,).
+    `constant` is what normalises q, by default that of independent spins in the fields `reference`, (d,). If there are
+    rungs that exchange `clusters`, there are two ladders.
     """
-    width, rungs = rng.shape[1], b.size
+    width, rungs, d = rng.shape[1], b.size, reference.size
+    ladders = 2 if clusters else 1
     swaps = Swaps(
         rng=swap_rng,
         b=b,
-        lane=np.arange(rungs),
+        lane=np.arange(ladders * rungs),
         parity=np.zeros(1, np.int64),
         course=np.zeros(width, np.int64),
         trips=np.zeros(1, np.int64),
         before=np.full(width, -np.inf),
-        value=np.empty(rungs),
-        accept=np.empty(rungs - 1),
+        value=np.empty(ladders * rungs),
+        accept=np.empty(ladders * rungs),
+        clusters=np.isin(np.arange(rungs), clusters),
+        met=np.zeros((2, rungs), np.int64),
+        queue=np.empty(d, np.int64),
+        is_met=np.zeros(d, np.int8),
     )
     weight = np.zeros(width)
-    weight[:rungs] = b
+    weight[: ladders * rungs] = np.tile(b, ladders)
     return LadderToll(
         bath=np.where(weight > 0.0, rule, HEAT_BATH),
         rng=rng,
@@ -111,30 +127,67 @@ def new_ladder_toll(
 @implements(exchange, LadderToll)
 def _exchange(toll, target, recorder, s):
     swaps = toll.swaps
-    b, lane, accept, before = swaps.b, swaps.lane, swaps.accept, swaps.before
-    top = b.size - 1
+    rungs, before = swaps.b.size, swaps.before
     _take_off_reference(toll, s)  # V in place of log p
-    for k in range(b.size):
-        swaps.value[k] = toll.log_prob[lane[k]]
-    for k in range(top):
-        accept[k] = exp(min((b[k + 1] - b[k]) * (swaps.value[k] - swaps.value[k + 1]), 0.0))
+    for first in range(0, swaps.lane.size, rungs):
+        ladder = slice(first, first + rungs)
+        _look_at(swaps.b, toll.log_prob, swaps.lane[ladder], swaps.value[ladder], swaps.accept[ladder])
     record_ladder(recorder, toll)
     for k in range(before.size):
         before[k] = toll.log_prob[k]
+    for first in range(0, swaps.lane.size, rungs):
+        ladder = slice(first, first + rungs)
+        _swap(toll, swaps.lane[ladder], swaps.accept[ladder])
+    park_lane(target, swaps.lane[0])
+    if swaps.lane.size > rungs:
+        _trade_clusters(swaps, target, s)
+    swaps.parity[0] = 1 - swaps.parity[0]
+
+
+@helper
+def _look_at(b, log_prob, lane, value, accept):
+    """Write V of each rung of a ladder, and the probability of its swap with the next one."""
+    for k in range(b.size):
+        value[k] = log_prob[lane[k]]
+    for k in range(b.size - 1):
+        accept[k] = exp(min((b[k + 1] - b[k]) * (value[k] - value[k + 1]), 0.0))
+
+
+@helper
+def _swap(toll, lane, accept):
+    """Let every other pair of neighbours on a ladder trade places."""
+    swaps = toll.swaps
+    b, top = swaps.b, swaps.b.size - 1
     for k in range(swaps.parity[0], top, 2):
         if uniform(swaps.rng) <= accept[k]:
             lane[k], lane[k + 1] = lane[k + 1], lane[k]
-    swaps.parity[0] = 1 - swaps.parity[0]
     for k in range(b.size):
         n = lane[k]
         toll.weight[n], toll.rest[n] = b[k], 1.0 - b[k]
         toll.bath[n] = toll.rule if k > 0 else HEAT_BATH
-    park_lane(target, lane[0])
     if swaps.course[lane[0]] == FROM_ABOVE:
         swaps.trips[0] += 1
     swaps.course[lane[0]] = FROM_BELOW
     if swaps.course[lane[top]] == FROM_BELOW:
         swaps.course[lane[top]] = FROM_ABOVE
+
+
+@helper
+def _trade_clusters(swaps, target, s):
+    """Exchange the cluster of a random site between both ladders, at every other rung."""
+    rungs, queue = swaps.b.size, swaps.queue
+    for k in range(1 + swaps.parity[0], rungs, 2):
+        if not swaps.clusters[k]:
+            continue
+        one, other = swaps.lane[k], swaps.lane[rungs + k]
+        n = 0
+        for i in range(s.shape[0]):
+            queue[n] = i
+            n += s[i, one] != s[i, other]
+        if n:
+            start = queue[min(int(uniform(swaps.rng) * n), n - 1)]
+            swaps.met[0, k] += n
+            swaps.met[1, k] += trade_cluster(target, s, start, one, other, queue, swaps.is_met)
 
 
 @helper

@@ -48,7 +48,8 @@ class LadderWorker(OneChainWorker):
     seed : SeedSequence
         Source of all randomness.
     start : ndarray or None
-        Spins that all rungs start from, shape (d,), or of each, (rungs, d); None takes those of the target.
+        Spins that all rungs start from, shape (d,), or of each, (rungs, d), of both ladders where there are two; None
+        takes those of the target.
     first : int
         Index of the chain.
     """
@@ -67,28 +68,32 @@ class LadderWorker(OneChainWorker):
         start_seed, sampler_seed = seed.spawn(2)
         clock_seed, toll_seed, swap_seed = sampler_seed.spawn(3)
         self._in_pairs = sampler.clock.family == "pairs"
-        view = None if self._in_pairs else target.lanes(padded(b.size))
-        width = b.size if view is None else padded(b.size)
+        lanes = sampler.ladders * b.size
+        view = None if self._in_pairs else target.lanes(padded(lanes))
+        width = lanes if view is None else padded(lanes)
         self.view = address_lanes(target, width) if view is None else view
         self.lanes = aligned_empty(d, width, dtype=np.int8)
-        rows = random_starts(target, start_seed, b.size) if start is None else np.broadcast_to(start, (b.size, d))
+        rows = random_starts(target, start_seed, lanes) if start is None else np.broadcast_to(start, (lanes, d))
         for k in range(width):
-            self.lanes[:, k] = rows[min(k, b.size - 1)]
+            self.lanes[:, k] = rows[min(k, lanes - 1)]
         rng = np.stack([new_state(lane_seed) for lane_seed in toll_seed.spawn(width)], axis=1)
         self.clock = sampler.base_sampler.new_clock(target, new_state(clock_seed))
         self._ticking = linked(self.clock)
         reference = np.zeros(d) if sampler.fields is None else np.array(sampler.fields)
         log_size = None if target.constraint is None else target.constraint.log_size
-        self.toll = new_ladder_toll(sampler.base_sampler.lane_toll, b, reference, rng, new_state(swap_seed), log_size)
+        self.toll = new_ladder_toll(
+            sampler.base_sampler.lane_toll, b, reference, rng, new_state(swap_seed), log_size, sampler.clusters or ()
+        )
         self._reference = new_reference(d, target.constraint)
-        self.s = self.lanes[:, b.size - 1].copy()
+        self.s = self.lanes[:, lanes - 1].copy()
+        self._twin = np.empty(d, np.int8)
         self.recorder = new_recorder(d, new_pairs(target, plan.pairs), False, target.constraint)
         self.offset, self.sums = np.zeros(b.size), np.zeros((ROWS, b.size))
         self.seen = np.zeros((ROWS, b.size))  # sums since the present stage began, but for the open batch
         self.best, self.best_log_prob = self.s.copy(), np.full(1, -np.inf)
         self.begun_trips = np.zeros(1, np.int64)
         self.since_resync = np.zeros(1, np.int64)
-        self._cold = ColdView(np.zeros(-(-d // 4) * 4), np.zeros(1))
+        self._cold = ColdView(np.zeros((sampler.ladders, -(-d // 4) * 4)), np.zeros(1))
         self._events = np.zeros((5, width))
         self._values = np.empty((0, b.size))
         self._times = np.empty(BUFFER)
@@ -104,7 +109,7 @@ class LadderWorker(OneChainWorker):
     def _ladder_recorder(self) -> LadderRecorder:
         return LadderRecorder(
             self.recorder.open_mean, self._events, np.array([SWEEP_END]), self.recorder, self._cold, self.s,
-            self.offset, self.sums, self.best, self.best_log_prob, self._values,
+            self._twin, self.offset, self.sums, self.best, self.best_log_prob, self._values,
         )  # fmt: skip
 
     def _run(self, sweeps: int) -> None:
@@ -208,7 +213,7 @@ class LadderWorker(OneChainWorker):
                 self.view.check(state, "view")
         if self._in_pairs and not same_members(state["reference"], self._reference):
             raise ValueError("reference does not hold the sites of each group in some order")
-        if np.unique(state["toll.swaps.lane"]).size != self.rungs:
+        if np.unique(state["toll.swaps.lane"]).size != self.toll.swaps.lane.size:
             raise ValueError("toll.swaps.lane does not give each rung a lane of its own")
         if not state["toll.rng"].any(axis=0).all():
             raise ValueError("toll.rng holds numbers that are out of range: the generator of a lane is all 0")
