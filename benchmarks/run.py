@@ -22,6 +22,7 @@ import published
 import refreshment
 import refreshment_paths
 import report
+import selection
 import spike_slab
 import startup
 import tempering
@@ -42,6 +43,7 @@ QUESTIONS = {
     "flights": flights,
     "truncated": truncated,
     "spike-slab": spike_slab,
+    "selection": selection,
     "refreshment-paths": refreshment_paths,
     "long-runs": long_runs,
     "chains": chains,

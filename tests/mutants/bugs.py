@@ -59,6 +59,21 @@ def clusters(test: str, case: str = "") -> str:
     return f"tests/samplers/test_clusters.py::{test}" + (f"[{case}]" if case else "")
 
 
+def swaps(test: str) -> str:
+    """Return the node id of a test of swaps."""
+    return f"tests/samplers/test_swaps.py::{test}"
+
+
+def constraints(test: str) -> str:
+    """Return the node id of a test of restricted targets."""
+    return f"tests/targets/test_constraints.py::{test}"
+
+
+def swap_ladder(test: str) -> str:
+    """Return the node id of a test of ladders whose lanes exchange spins."""
+    return f"tests/workers/test_swap_ladder.py::{test}"
+
+
 def ladder(test: str) -> str:
     """Return the node id of a test of ladders."""
     return f"tests/workers/test_ladder.py::{test}"
@@ -97,6 +112,9 @@ RECORDER = "recorders/recorder.py"
 CLUSTER_SUMS = "recorders/clusters.py"
 CLUSTERS = "workers/cluster_kernel.py"
 GAUGE = "targets/gauge.py"
+SWAPS = "workers/swap_kernel.py"
+SWAP_LADDER = "workers/swap_ladder_kernel.py"
+CONSTRAINTS = "targets/constraints.py"
 BATCHES = "recorders/batches.py"
 TRACKED = "recorders/tracked.py"
 KERNEL = "workers/kernel.py"
@@ -1626,7 +1644,13 @@ BUGS = (
     Bug(
         "L9",
         "the path misses the flips of a swap",
-        (Edit(LADDER_RECORDER, "            record_flip(recorder.chain, own, i, 0.0)\n", ""),),
+        (
+            Edit(
+                LADDER_RECORDER,
+                "            record_flip_of_chain(recorder, i, 0.0)\n",
+                "            recorder.s[i] = -recorder.s[i]\n",
+            ),
+        ),
         (ladder("test_the_chain_is_the_lane_at_one[dense]"),),
     ),
     Bug(
@@ -1892,5 +1916,91 @@ BUGS = (
         "clusters are never tried by 'auto'",
         (Edit("samplers/auto.py", "if edges is None:", "if edges != -1:"),),
         ("tests/samplers/test_auto.py::test_magnets_are_sampled_by_clusters[two modes]",),
+    ),
+    Bug(
+        "W1",
+        "a swap counts the second cost before the first flip",
+        (
+            Edit(
+                SWAPS,
+                "        s[up] = -1\n        on_flip(target, s, up)\n"
+                "        return first + flip_cost(target, s, down), False",
+                "        second = flip_cost(target, s, down)\n        s[up] = -1\n        on_flip(target, s, up)\n"
+                "        return first + second, False",
+            ),
+        ),
+        (swaps("test_law_from_exact_starts[12000-0.08-gas]"),),
+    ),
+    Bug(
+        "W2a",
+        "candidates are not symmetric: only the first of a pair moves to the second",
+        (Edit(SWAPS, "if s[i] == s[j]:", "if s[i] <= s[j]:"),),
+        (swaps("test_law_from_exact_starts[12000-0.08-gas-on-edges]"),),
+    ),
+    Bug(
+        "W2b",
+        "a variable is no partner of its own partners",
+        (Edit("targets/_regression.py", "one_way.maximum(one_way.T)", "one_way"),),
+        (swaps("test_candidates_of_many_variables_need_no_matrix"),),
+    ),
+    Bug(
+        "W3",
+        "a one-hot start has two spins +1",
+        (Edit(CONSTRAINTS, "generator.permutation(group)[:up]", "generator.permutation(group)[: up + 1]"),),
+        (constraints("test_starts_are_uniform_on_allowed_states[one-hot]"),),
+    ),
+    Bug(
+        "W4",
+        "a swap that is refused leaves the field of its first flip behind",
+        (Edit(SWAPS, "    else:\n        on_flip(target, s, up)\n", "    else:\n        return\n"),),
+        (swaps("test_every_event_is_that_of_a_literal_twin[gas]"),),
+    ),
+    Bug(
+        "W5",
+        "a swap across an impossible state is free",
+        (Edit(SWAPS, "return before - log_prob(target, s), True", "return 0.0, True"),),
+        (swaps("test_law_from_exact_starts[12000-0.08-walls]"),),
+    ),
+    Bug(
+        "W6",
+        "pair means of sites of one group are products of joint conditional means",
+        (Edit(RECORDER, "    pairs_within(recorder.pairs, recorder.group, s, recorder.conditional)\n", ""),),
+        (swaps("test_law_from_exact_starts[12000-0.08-colouring]"),),
+    ),
+    Bug(
+        "W7",
+        "conditional means of a one-hot group weigh places by the wrong sign of their cost",
+        (Edit(CONSTRAINTS, "out[i] = exp(least - out[i])", "out[i] = exp(out[i] - least)"),),
+        (constraints("test_one_hot_means_are_those_given_the_other_groups"),),
+    ),
+    Bug(
+        "W8",
+        "a pair with a small weight is taken where its alias should be",
+        (Edit("clocks/pairs.py", ">= pairing.cutoff[e]:", "< pairing.cutoff[e]:"),),
+        ("tests/clocks/test_pairs.py::test_attempts_have_their_law",),
+    ),
+    Bug(
+        "W9",
+        "exact passes over the allowed states whose last site of a group is up",
+        (Edit("_allowed.py", "1 if k <= m + behind else -1", "1 if k < m + behind else -1"),),
+        (constraints("test_exact_sums_over_allowed_states[sum]"),),
+    ),
+    Bug(
+        "W10",
+        "the reference of a restricted ladder is not drawn anew",
+        (Edit(SWAP_LADDER, "        _draw_reference(toll, target, s, reference)\n", ""),),
+        (swap_ladder("test_the_product_law_stays[sum]"),),
+    ),
+    Bug(
+        "W11",
+        "log Z of a restricted target counts all states as those of its reference",
+        (Edit("workers/ladder.py", "new_state(swap_seed), log_size, ", "new_state(swap_seed), None, "),),
+        (swap_ladder("test_log_z_is_that_of_the_allowed_states"),),
+    ),
+    Bug(
+        "W12",
+        "lanes of a ladder swap at the temperature of the target",
+        (Edit(SWAP_LADDER, "u * exp(toll.weight[lane] * cost", "u * exp(cost"),),
+        (swap_ladder("test_the_product_law_stays[sum]"),),
     ),
 )

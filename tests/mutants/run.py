@@ -104,7 +104,8 @@ def run_tests(bug: Bug, tree: Path) -> Verdict:
     report = tree / "report.xml"
     variables = environment(tree)
     require_copy(tree, variables)
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *bug.tests]
+    options = ("-x", "-q", "-m", "", "-p", "no:cacheprovider")  # long tests may be among them
+    command = [sys.executable, "-m", "pytest", *options, f"--junitxml={report}", *bug.tests]
     try:
         done = subprocess.run(
             command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=TIMEOUT, check=False

@@ -185,6 +185,29 @@ def test_what_cannot_be_is_refused(build, error, message):
         build()
 
 
+def test_restricted_models_come_back_from_json(tmp_path):
+    """Catches a file that forgets a group, or reads one that cannot be."""
+    named = bouncy.MRF(np.diag([0.3, 0.2], 1) + np.diag([0.3, 0.2], -1), labels=["a", "b", "c"])
+    for target in (named.one_hot([["c", "a"]]), named.fixed_sum(2)):
+        bouncy.save_model(target, tmp_path / "model.json", overwrite=True)
+        again = bouncy.load_model(tmp_path / "model.json")
+        assert again.fingerprint == target.fingerprint
+        assert repr(again) == repr(target)
+    text = (tmp_path / "model.json").read_text()
+    for old, new in (
+        ("[0, 1, 2]", "[0, 1, 1]"),
+        ("[0, 1, 2]", "[]"),
+        ('"ups": [2]', '"ups": [4]'),
+        ('"ups": [2]', '"ups": []'),
+    ):
+        assert old in text
+        (tmp_path / "bad.json").write_text(text.replace(old, new))
+        with pytest.raises(bouncy.ModelFileError, match=r"groups|ups"):
+            bouncy.load_model(tmp_path / "bad.json")
+    with pytest.raises(TypeError, match="Custom cannot be written to JSON"):
+        bouncy.save_model(bouncy.Custom(2, log_prob=lambda s: 0.0).fixed_sum(1), tmp_path / "custom.json")
+
+
 def test_labels_name_groups():
     """Catches groups that are read as numbers of sites."""
     named = bouncy.MRF(np.zeros((3, 3)), labels=["a", "b", "c"]).one_hot([["c", "a"]])

@@ -90,7 +90,7 @@ def test_the_product_law_stays(case):
 def test_log_z_is_that_of_the_allowed_states():
     """Catches a reference that is normalised over all states: log Z of twenty models, each run's error bar alone.
 
-    z-test of the standardised errors, alpha 1e-6; sees a bias of two standard errors.
+    z-test of the standardised errors, alpha 1e-6; sees a bias of five standard errors.
     """
     z = []
     for seed in range(20):
@@ -100,7 +100,7 @@ def test_log_z_is_that_of_the_allowed_states():
         assert np.isfinite(target.log_prob(run.draws)).all()
         z.append((run.log_z - bouncy.exact(target).log_z) / run.log_z_se)
         assert run.curve([0.0]).log_z[0] == pytest.approx(target.log_size, abs=0.05)
-    z_test(np.array(z)[:, None], 0.0, detect=4.0).check()
+    z_test(np.array(z)[:, None], 0.0, detect=5.0).check()
     assert np.abs(z).max() < 6.0
 
 

@@ -119,13 +119,18 @@ class Restricted(Target):
 
     constraint: Constraint
 
-    def __init__(self, target: Target, constraint: Constraint, text: str) -> None:
+    def __init__(self, target: Target, constraint: Constraint) -> None:
         if target.constraint is not None:
             raise ValueError(f"{target!r} is restricted already; pass all groups to one call of one_hot")
         self.d, self._labels = target.d, target._labels
         self.selects_variables = target.selects_variables
         self.constraint = constraint
-        self._target, self._text = target, text
+        self._target = target
+
+    @property
+    def relaxed(self) -> Target:
+        """The target without the constraint."""
+        return self._target
 
     def view(self) -> Linked:
         groups, ups = self.constraint.groups, self.constraint.ups
@@ -185,13 +190,16 @@ class Restricted(Target):
         inner = self._target._given(free, spins, labels)
         if not constraint.groups:
             return inner
-        return Restricted(inner, constraint, f"{self._text}.clamp({self.d - free.size} of {self.d} sites)")
+        return Restricted(inner, constraint)
 
     def _tempered(self, beta: float) -> Target:
-        return Restricted(self._target._tempered(beta), self.constraint, f"{self._text}.tempered({beta:g})")
+        return Restricted(self._target._tempered(beta), self.constraint)
 
     def __repr__(self) -> str:
-        return f"{self._target!r}{self._text}"
+        ups = self.constraint.ups
+        if len(ups) == 1 and self.constraint.groups[0].size == self.d:
+            return f"{self._target!r}.fixed_sum({ups[0]})"
+        return f"{self._target!r}.one_hot({len(ups)} groups)" if set(ups) == {1} else f"{self._target!r} {self.promise}"
 
 
 def with_fixed_sum(target: Target, k: int) -> Restricted:
@@ -199,7 +207,7 @@ def with_fixed_sum(target: Target, k: int) -> Restricted:
     k = check_count("k", k, minimum=0)
     if k > target.d:
         raise ValueError(f"k is {k}; expected a number of spins +1 from 0 to d = {target.d}")
-    return Restricted(target, Constraint(target.d, (np.arange(target.d),), (k,)), f".fixed_sum({k})")
+    return Restricted(target, Constraint(target.d, (np.arange(target.d),), (k,)))
 
 
 def with_one_hot(target: Target, groups: Iterable[Sequence[Hashable]]) -> Restricted:
@@ -219,8 +227,7 @@ def with_one_hot(target: Target, groups: Iterable[Sequence[Hashable]]) -> Restri
         found.append(np.array([site[label] for label in group]))
     if not found:
         raise ValueError("groups is empty; expected one group of sites at least")
-    constraint = Constraint(target.d, tuple(found), (1,) * len(found))
-    return Restricted(target, constraint, f".one_hot({len(found)} groups)")
+    return Restricted(target, Constraint(target.d, tuple(found), (1,) * len(found)))
 
 
 def _listed(groups: Any) -> list[list[Hashable]]:

@@ -10,7 +10,9 @@ A document is an object with `"format": "bouncy-model"`, `"version": 1`, a `"kin
   state -1 before +1; with `"log": true` the values are logarithms, and `null` is that of zero; `d` sites.
 - `rbm`: log p(v, h) = v'Wh + b.v + c.h, a row of `W` for each visible unit; `units` `"binary"` (0/1) or `"spin"`.
 
-Every kind may have `labels`, one for each site; a list means a tuple. Unknown fields are refused.
+Every kind may have `labels`, one for each site; a list means a tuple. A restricted target (`fixed_sum`, `one_hot`) is
+that of its kind with two more fields: the sites of each of its `groups`, and the number of spins +1 in each, `ups`.
+Unknown fields are refused.
 """
 
 from __future__ import annotations
@@ -19,10 +21,13 @@ import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from bouncy._registry import modules
 from bouncy.formats.files import _sites
 from bouncy.formats.files._source import Source
-from bouncy.formats.files.json_fields import Fields, shown
+from bouncy.formats.files.json_fields import Fields, listed, shown, sites
+from bouncy.targets.constraints import Constraint, Restricted
 from bouncy.targets.contract import Target
 
 # Targets that say how they are written and read: those with a `json_kind`, by that.
@@ -36,7 +41,7 @@ KINDS: dict[str, type[Target]] = {
 NAME = "json"
 SUFFIXES = (".json",)
 MAX_BYTES = 2**28  # the parsed document takes about ten times as much memory
-TARGETS = tuple(KINDS.values())
+TARGETS = (*KINDS.values(), Restricted)
 
 _FORMAT = "bouncy-model"
 _VERSION = 1
@@ -53,19 +58,41 @@ def load(source: Source) -> Target:
     kind = KINDS[fields.choice("kind", tuple(KINDS))]
     with source.blamed():
         model = kind.from_json(fields)
+        constraint = _constraint(fields, model.d)
         fields.finish()
-    return model
+    return model if constraint is None else Restricted(model, constraint)
 
 
 def save(target: Target, file: BinaryIO) -> None:
     """Write a model, one field, or one row of a field, to a line."""
-    content = {"format": _FORMAT, "version": _VERSION, "kind": target.json_kind, **target.to_json()}
+    inner, constraint = (target.relaxed, target.constraint) if isinstance(target, Restricted) else (target, None)
+    if inner.json_kind is None:
+        raise TypeError(f"{type(inner).__name__} cannot be written to JSON, and neither can what restricts it")
+    content = {"format": _FORMAT, "version": _VERSION, "kind": inner.json_kind, **inner.to_json()}
+    if constraint is not None:
+        content |= constraint.description()
     if not _sites.are_numbers(target):
         content["labels"] = _sites.labels_to_json(target.labels)
     for k, (name, value) in enumerate(content.items()):
         file.write(b",\n" if k else b"{\n")
         file.writelines(piece.encode("ascii") for piece in _layout(name, value))
     file.write(b"\n}\n")
+
+
+def _constraint(fields: Fields, d: int) -> Constraint | None:
+    """Take the groups of a restricted target, if it is one."""
+    source, rows = fields.source, fields.take("groups", None)
+    if rows is None:
+        return None
+    groups = [sites(source, row, f"groups[{k}]", d) for k, row in enumerate(listed(source, rows, "groups"))]
+    taken = [i for group in groups for i in group]
+    if not all(groups) or len(set(taken)) < len(taken):
+        raise source.error("must hold groups of sites, none of them empty and no site in two of them", field="groups")
+    ups = listed(source, fields.take("ups"), "ups", len(groups))
+    for k, (up, group) in enumerate(zip(ups, groups, strict=True)):
+        if type(up) is not int or not 0 <= up <= len(group):
+            raise source.error(f"must be an integer from 0 to {len(group)}, got {shown(up)}", field=f"ups[{k}]")
+    return Constraint(d, tuple(np.array(group) for group in groups), tuple(ups))
 
 
 def _parse(source: Source) -> dict[str, Any]:
