@@ -39,11 +39,19 @@ PAGES = {
     "docs/long-runs.md": "until_se",
     "docs/lanes.md": "(64, 500, 1024)",
     "docs/hard-targets.md": "round trips",
+    "docs/ferromagnets.md": "are frustrated",
 }
 
 
 # Pages that compile many functions are left to the long tests; what they show has tests of its own.
-LONG = ("docs/continuous.md", "docs/density.md", "docs/hard-targets.md", "docs/targets.md", "docs/regression.md")
+LONG = (
+    "docs/continuous.md",
+    "docs/ferromagnets.md",
+    "docs/density.md",
+    "docs/hard-targets.md",
+    "docs/targets.md",
+    "docs/regression.md",
+)
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, marks=[pytest.mark.slow] * (page in LONG)) for page in PAGES])

@@ -136,7 +136,7 @@ def _none_flip(pairs, path, s, i, t):
 
 
 @implements(follows_flips, NoPairs)
-def _none_follows(pairs):
+def _none_follow(pairs):
     return False
 
 
@@ -156,6 +156,11 @@ def _all_flip(pairs, path, s, i, t):
     row = pairs.open_path[i]
     for j in range(s.size):
         row[j] += twice * (path[j] + s[j] * t)
+
+
+@implements(follows_flips, AllPairs)
+def _all_follow(pairs):
+    return True
 
 
 @implements(pairs_means, AllPairs)
@@ -186,6 +191,11 @@ def _edge_flip(pairs, path, s, i, t):
         pairs.open_path[pairs.edge[k]] += twice * s[pairs.indices[k]]
 
 
+@implements(follows_flips, EdgePairs)
+def _edges_follow(pairs):
+    return True
+
+
 @implements(pairs_means, EdgePairs)
 def _edge_means(pairs, s, conditional):
     # Each edge stands twice in the pattern, once for each of its two terms.
@@ -203,11 +213,3 @@ def _edge_within(pairs, group, s, conditional):
                 j = pairs.indices[k]
                 if group[j] == group[i]:
                     pairs.open_mean[pairs.edge[k]] += 0.5 * s[i] * (s[j] - conditional[j])
-
-
-def _follows(pairs):
-    return True
-
-
-for _kind in (AllPairs, EdgePairs):
-    implements(follows_flips, _kind)(_follows)

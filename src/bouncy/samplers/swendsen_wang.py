@@ -20,7 +20,7 @@ class SwendsenWang(ClusterSampler):
     -----
     Two aligned neighbours are joined with probability 1 - exp(-2 |M_ij|), and a spin that follows its field is held by
     it with probability 1 - exp(-2 |r_i|). A cluster that no field holds is turned over or not with equal probability.
-    Means and pairs are estimated from conditional means and from clusters (docs/clusters.md), and
+    Means and pairs are estimated from conditional means and from clusters (docs/ferromagnets.md), and
     `run.magnetisation_moments` has m^2, m^4 and the Binder cumulant.
 
     References
