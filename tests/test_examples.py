@@ -19,7 +19,8 @@ MODULES = sorted({module.name for module in pkgutil.walk_packages(bouncy.__path_
 
 
 # Modules whose examples compile what nothing else needs.
-COMPILING = ("bouncy.targets.custom", "bouncy.workers.within", "bouncy.experiments.published", "bouncy.samplers.auto")
+COMPILING = ("bouncy.targets.custom", "bouncy.workers.within", "bouncy.experiments.published", "bouncy.samplers.auto",
+             "bouncy.samplers.metropolis_swap")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [pytest.param(m, marks=[pytest.mark.slow] * (m in COMPILING)) for m in MODULES])
@@ -33,6 +34,7 @@ PAGES = {
     "README.md": "probability",
     "docs/targets.md": "probability",
     "docs/regression.md": "probability",
+    "docs/constraints.md": "probability",
     "docs/continuous.md": "probability",
     "docs/density.md": "probability",
     "docs/results.md": "spin 3",
@@ -45,6 +47,7 @@ PAGES = {
 
 # Pages that compile many functions are left to the long tests; what they show has tests of its own.
 LONG = (
+    "docs/constraints.md",
     "docs/continuous.md",
     "docs/ferromagnets.md",
     "docs/density.md",

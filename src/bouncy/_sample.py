@@ -77,8 +77,9 @@ def sample(
         a block.
     sampler : str or Sampler, optional
         For spins "bps-gaussian" (the default), "bps-exponential", "hmc", "hmc-exponential", "gibbs", "gibbs-random",
-        "metropolis", "metropolis-random", "tempered" where modes are far apart, "swendsen-wang" or "wolff" for
-        ferromagnets near their transition and below it, "auto" to leave the choice to a pilot, or an object such as
+        "metropolis", "metropolis-random", "metropolis-swap" (the default for targets with a fixed sum or one-hot
+        groups), "metropolis-mixed" (flips and swaps), "tempered" where modes are far apart, "swendsen-wang" or "wolff"
+        for ferromagnets near their transition and below it, "auto" to leave the choice to a pilot, or an object such as
         `bouncy.BPS("gaussian", refreshment=0.1)` or `bouncy.Tempered(rungs=24)`. For continuous targets "bps" (the
         default), "hmc" (Gaussians), "metropolis" (a `Density`), or an object such as
         `bouncy.piecewise.BPS(refreshment=0.5)`.

@@ -70,7 +70,11 @@ CASES = {
     "selection": (selection, "metropolis-mixed"),
     "walls": (walled, "metropolis-swap"),
 }
-every_case = pytest.mark.parametrize("case", CASES)
+# Functions of these are compiled for nothing else, or they are like another one: left to the long tests.
+LONG = ("gas", "assignment", "selection", "walls")
+every_case = pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow) if case in LONG else case for case in CASES]
+)
 
 
 @functools.cache
@@ -144,7 +148,10 @@ def test_law_from_exact_starts(case, replicates, detect):
         z_test(pairs[:, i * target.d + j], exact.pair_mean[i, j], detect=detect).check()
 
 
-@pytest.mark.parametrize("case", ["gas-on-edges", "assignment", "groups-and-free"])
+@pytest.mark.parametrize(
+    "case",
+    ["assignment", *(pytest.param(case, marks=pytest.mark.slow) for case in ("gas-on-edges", "groups-and-free"))],
+)
 def test_every_allowed_state_is_reached(case):
     """Catches a part of the states that is never left: final states from one start, sees a variation of 0.1."""
     target = target_of(case)
@@ -183,7 +190,9 @@ def test_a_single_allowed_state_is_constant(build):
         (lambda: GAS.one_hot([[0, 1]]), "bps-gaussian", "can be sampled by: .*metropolis-mixed"),
         (lambda: GAS.one_hot([[0, 1]]), "metropolis-swap", "never moves the sites that are in no group"),
         (lambda: GAS, "metropolis-swap", "keeps the number of spins [+]1, which is not fixed here"),
-        (lambda: bouncy.MRF(np.zeros((4, 4))).fixed_sum(2), bouncy.MetropolisSwap("edges"), "cannot reach all allowed"),
+        (lambda: bouncy.MRF(np.zeros((4, 4))).fixed_sum(2), bouncy.MetropolisSwap("edges"), "has no edges"),
+        (lambda: bouncy.MRF(np.zeros((4, 4))), bouncy.MetropolisMixed("edges"), "has no edges"),
+        (lambda: GAS.one_hot([[0, 5], [1, 2]]), bouncy.MetropolisMixed("edges"), "cannot reach all allowed"),
         (lambda: GAS.fixed_sum(2), bouncy.MetropolisSwap([(0, 1, 1.0)]), "cannot reach all allowed"),
         (lambda: GAS.fixed_sum(2), bouncy.MetropolisSwap([(0, 9, 1.0)]), "names the site 9"),
         (
@@ -218,6 +227,7 @@ def test_bad_settings_are_refused(options, message):
         bouncy.MetropolisMixed(**options)
 
 
+@pytest.mark.slow
 def test_walls_without_log_prob_are_refused():
     """Catches a wall that is taken for the end of the world: what is behind it is not known from costs alone."""
     wall = bouncy.Custom(4, flip_cost=lambda s, i: np.inf).fixed_sum(2)
@@ -239,7 +249,7 @@ def test_candidates_of_a_regression_are_its_correlations():
 
 
 def test_candidates_of_many_variables_need_no_matrix(monkeypatch):
-    """Catches blocks of correlations that are put in other rows than theirs."""
+    """Catches blocks of correlations that are put in other rows than theirs, and weights that are not symmetric."""
     from bouncy.targets import _regression
 
     columns = np.random.default_rng(0).standard_normal((40, 9))
@@ -249,6 +259,7 @@ def test_candidates_of_many_variables_need_no_matrix(monkeypatch):
     monkeypatch.setattr(_regression, "_ROWS", 7)
     np.testing.assert_allclose(_regression.correlated_pairs(columns, np.empty((0, 0))).toarray(), expected)
     assert (expected > 0).sum(axis=1).min() >= 5
+    assert np.array_equal(expected, expected.T)
 
 
 def test_paths_can_be_replayed():

@@ -130,6 +130,7 @@ def test_one_hot_means_are_those_given_the_other_groups():
             np.testing.assert_allclose(out[group], (p * same) @ states[:, group] / (p * same).sum(), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_walls_have_plain_means():
     """Catches a mean by way of a state that is impossible: there the spins themselves are taken."""
     wall = bouncy.Custom(4, log_prob=lambda s: 0.3 * s[0] if s.sum() == 0 else -np.inf)

@@ -77,23 +77,31 @@ class PairedSampler(SpinSampler):
 
     def refusal_of_partners(self, target: Target) -> str | None:
         """Return why the partners that were asked for cannot be those on a target, or None if they can."""
-        if self.partners == "edges" and target.edges() is None:
-            return f"partners is 'edges', but {type(target).__name__} has no edges; use partners='all'"
-        if not isinstance(self.partners, tuple):
-            return None
-        for i, j, _ in self.partners:
+        if self.partners == "edges":
+            edges = target.edges()
+            if edges is None or not edges.nnz:
+                return f"partners is 'edges', but {target!r} has no edges; use partners='all'"
+        for i, j, _ in self.partners if isinstance(self.partners, tuple) else ():
             if max(i, j) >= target.d:
                 return f"partners names the site {max(i, j)}, but there are {target.d}"
             if target.constraint is not None:
                 group = target.constraint.group_of
                 if group[i] != group[j] or group[i] < 0:
                     return f"partners pairs the sites {i} and {j}, which are not in the same group"
+        if target.constraint is not None and self.has_own_partners and not _is_connected(target, self.table(target)):
+            return "exchanges of these partners cannot reach all allowed states; use partners='all'"
         return None
 
+    @property
+    def has_own_partners(self) -> bool:
+        """Whether partners were asked for by name or by pairs, so that no others are tried."""
+        return self.partners not in (None, "all")
 
-def is_connected(target: Target, table: Table) -> bool:
+
+def _is_connected(target: Target, table: Table | None) -> bool:
     """Say whether exchanges of the pairs of a table lead from each allowed state to all others."""
     assert target.constraint is not None
+    assert table is not None
     graph = scipy.sparse.csr_array((np.ones(table.i.size), (table.i, table.j)), shape=(target.d, target.d))
     _, component = connected_components(graph, directed=False)
     return all(

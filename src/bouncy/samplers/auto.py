@@ -208,7 +208,8 @@ NAMED = (
     Named(
         Auto(),
         "a short pilot chooses: tempered where its chains disagree, otherwise the one of BPS, Metropolis, Gibbs and, "
-        "for ferromagnets, Swendsen-Wang with the smallest error for its work",
+        "for ferromagnets, Swendsen-Wang with the smallest error for its work; swaps where there are constraints or "
+        "correlated variables",
         "#777777",
     ),
 )

@@ -28,15 +28,15 @@ class MetropolisMixed(PairedSampler):
 
     Parameters
     ----------
+    partners : {"all", "edges"} or rows (i, j, weight), optional
+        Who is paired with whom: any two sites, sites that interact, or candidates, unordered pairs that are tried in
+        proportion to their weights. By default the target's own candidates (`VariableSelection` has those that are
+        correlated), or any two sites where it has none.
     swaps : float, optional
         Probability that an attempt is a swap, strictly between 0 and 1. By default 0.5; with groups beside sites that
         are free, the share of the sites that are in groups; where the target has candidates, w/(1 + w), w the mean
         total weight of a site: most pairs do not differ and cost next to nothing, and without correlated variables
         there is little to exchange.
-    partners : {"all", "edges"} or rows (i, j, weight), optional
-        Who is paired with whom: any two sites, sites that interact, or candidates, unordered pairs that are tried in
-        proportion to their weights. By default the target's own candidates (`VariableSelection` has those that are
-        correlated), or any two sites where it has none.
 
     Examples
     --------
@@ -70,8 +70,9 @@ class MetropolisMixed(PairedSampler):
             return new_pairing(shares, single=np.arange(target.d), table=table, blocks=blocks)
         free = constraint.free
         swaps = (self.swaps or 1.0 - free.size / target.d) if free.size else 1.0
-        shares = (1.0 - swaps, _CANDIDATES * swaps if has_table else 0.0)
-        return new_pairing(shares, single=free, table=table, blocks=constraint.groups)
+        listed = 0.0 if table is None else 1.0 if self.has_own_partners else _CANDIDATES
+        groups = () if listed == 1.0 else constraint.groups
+        return new_pairing((1.0 - swaps, listed * swaps), single=free, table=table, blocks=groups)
 
     def _share_of_candidates(self, target: Target) -> float:
         weights = target.candidates() if self.partners is None else None

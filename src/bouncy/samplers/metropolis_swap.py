@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bouncy.clocks.pairs import Pairing, new_pairing
-from bouncy.samplers._paired import PairedSampler, is_connected
+from bouncy.samplers._paired import PairedSampler
 from bouncy.samplers.contract import Named
 from bouncy.targets.contract import Target
 
@@ -46,13 +46,7 @@ class MetropolisSwap(PairedSampler):
             )
         if target.constraint.free.size:
             return "metropolis-swap never moves the sites that are in no group; use 'metropolis-mixed'"
-        refused = self.refusal_of_partners(target)
-        if refused is not None:
-            return refused
-        table = self.table(target)
-        if table is not None and not is_connected(target, table):
-            return "exchanges of these partners cannot reach all allowed states; use partners='all'"
-        return None
+        return self.refusal_of_partners(target)
 
     def pairing(self, target: Target) -> Pairing:
         assert target.constraint is not None

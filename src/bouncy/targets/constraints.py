@@ -126,6 +126,7 @@ class Restricted(Target):
         self.selects_variables = target.selects_variables
         self.constraint = constraint
         self._target = target
+        self.shape = getattr(target, "shape", None)
 
     @property
     def relaxed(self) -> Target:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from bouncy._compile import kernel
 from bouncy._validation import as_seed_sequence, check_count, check_positive, check_spins
 from bouncy.piecewise.targets.density import Density
+from bouncy.targets.constraints import Restricted
 from bouncy.targets.contract import (
     Target,
     TargetError,
@@ -47,6 +48,8 @@ def check_target(
     twice; checks that no function changes the spins, that flipping twice costs nothing and that two flips cost the same
     in either order. For a `bouncy.Custom` the compiled functions are compared with the same functions run by Python,
     which also finds indices out of range.
+
+    Of a target restricted by `fixed_sum` or `one_hot`, the target without the constraint is checked.
 
     For a `bouncy.Density`, looks at random rays: compares the gradient with differences of log_prob and compiled
     functions with plain Python, looks for jumps that no edge or wall names, checks `convex` and `bound`. Kinks that are
@@ -90,7 +93,12 @@ def check_target(
     if isinstance(target, Density):
         check_density(target, initial, states, check_positive("tolerance", tolerance), generator)
         return
-    walk = _Walk(target, initial, check_positive("tolerance", tolerance), generator)
+    walk = _Walk(
+        target.relaxed if isinstance(target, Restricted) else target,
+        initial,
+        check_positive("tolerance", tolerance),
+        generator,
+    )
     for _ in range(states):
         walk.move()
         walk.check_state()
