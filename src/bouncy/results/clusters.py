@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,10 +121,13 @@ class ClusterRun(SpinRun):
             binder_se = float(spread(_binder(*(full.sum(axis=0) - full).T / (sums.length * (len(full) - 1)))))
         return Moments(float(m2), float(errors[0]), float(m4), float(errors[1]), float(_binder(m2, m4)), binder_se)
 
+    def _diagnose(self) -> dict[str, Any]:
+        return super()._diagnose() | {"magnetisation_moments": self.magnetisation_moments._asdict()}
+
     def _summary(self) -> Summary:
         found = self.magnetisation_moments
         return spin_summary(self, [
-            f"{'magnetisation':>14}: m^2 {found.m2:.4g} +- {found.m2_se:.2g}, m^4 {found.m4:.4g} +- {found.m4_se:.2g}, "
+            f"{'moments':>14}: m^2 {found.m2:.4g} +- {found.m2_se:.2g}, m^4 {found.m4:.4g} +- {found.m4_se:.2g}, "
             f"Binder cumulant {found.binder:.4g} +- {found.binder_se:.2g}",
         ])  # fmt: skip
 
