@@ -227,6 +227,12 @@ def test_bad_settings_are_refused(options, message):
         bouncy.MetropolisMixed(**options)
 
 
+def test_partners_may_be_an_array():
+    """Catches rows that are compared with a name, entry by entry."""
+    given = bouncy.MetropolisMixed(partners=np.array([[0, 1, 0.5], [2, 1, 2.0]]))
+    assert given.partners == ((0, 1, 0.5), (1, 2, 2.0))
+
+
 @pytest.mark.slow
 def test_walls_without_log_prob_are_refused():
     """Catches a wall that is taken for the end of the world: what is behind it is not known from costs alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -36,7 +37,8 @@ class PairedSampler(SpinSampler):
     partners: Any = None
 
     def __post_init__(self) -> None:
-        if self.partners not in (None, "all", "edges"):
+        known = self.partners is None or (isinstance(self.partners, str) and self.partners in ("all", "edges"))
+        if not known:
             object.__setattr__(self, "partners", _read_table(self.partners))
 
     @property
@@ -53,9 +55,9 @@ class PairedSampler(SpinSampler):
     def new_clock(self, target: Target, state: NDArray[np.uint64]) -> Any:
         return started(new_scan(target.d, self.pairing(target), state))
 
+    @abstractmethod
     def pairing(self, target: Target) -> Pairing:
         """Return what is tried on a target."""
-        raise NotImplementedError
 
     def table(self, target: Target) -> Table | None:
         """Return the pairs that trade places, within groups where there are any; None stands for all of them."""
