@@ -238,12 +238,15 @@ def test_estimates_of_runs(sampler, case):
     np.testing.assert_array_equal(run.magnetisation, run.draws.mean(axis=2))
 
 
-@every_sampler
+TORI = ((16, 250, 0.08), (32, 3000, 0.02), (64, 6000, 0.015))
+
+
 @pytest.mark.parametrize(
-    ("side", "draws", "detect"),
+    ("sampler", "side", "draws", "detect"),
     [
-        (16, 250, 0.08),
-        *(pytest.param(n, k, e, marks=pytest.mark.slow) for n, k, e in ((32, 3000, 0.02), (64, 6000, 0.015))),
+        pytest.param(sampler, *torus, marks=[pytest.mark.slow] * ((sampler, torus[0]) != ("swendsen-wang", 16)))
+        for sampler in SAMPLERS
+        for torus in TORI
     ],
 )
 def test_torus_at_its_transition_against_kaufman(sampler, side, draws, detect):
