@@ -72,24 +72,30 @@ _WIDTH, _HEIGHT = _ziggurat()
 
 
 @helper
-def fill_normal(state, out):
-    """Fill `out` with independent standard normals (the ziggurat of Marsaglia and Tsang 2000)."""
-    for i in range(out.size):
+def normal(state):
+    """Return a standard normal (the ziggurat of Marsaglia and Tsang 2000)."""
+    bits = next_bits(state)
+    layer = bits & np.uint64(255)
+    x = np.int64(bits >> np.uint64(11)) * _ULP * _WIDTH[layer]
+    # 99 in 100 points lie in the part of their layer that is wholly under the curve.
+    while x >= _WIDTH[layer + np.uint64(1)]:
+        if layer == 0:
+            x = _normal_tail(state)
+            break
+        low, high = _HEIGHT[layer], _HEIGHT[layer + np.uint64(1)]
+        if low + uniform(state) * (high - low) < math.exp(-0.5 * x * x):
+            break
         bits = next_bits(state)
         layer = bits & np.uint64(255)
         x = np.int64(bits >> np.uint64(11)) * _ULP * _WIDTH[layer]
-        # 99 in 100 points lie in the part of their layer that is wholly under the curve.
-        while x >= _WIDTH[layer + np.uint64(1)]:
-            if layer == 0:
-                x = _normal_tail(state)
-                break
-            low, high = _HEIGHT[layer], _HEIGHT[layer + np.uint64(1)]
-            if low + uniform(state) * (high - low) < math.exp(-0.5 * x * x):
-                break
-            bits = next_bits(state)
-            layer = bits & np.uint64(255)
-            x = np.int64(bits >> np.uint64(11)) * _ULP * _WIDTH[layer]
-        out[i] = -x if bits & np.uint64(256) else x
+    return -x if bits & np.uint64(256) else x
+
+
+@helper
+def fill_normal(state, out):
+    """Fill `out` with independent standard normals."""
+    for i in range(out.size):
+        out[i] = normal(state)
 
 
 @helper

@@ -975,7 +975,7 @@ BUGS = (
     Bug(
         "P34",
         "log p of a run without the linear term",
-        (Edit(FLIGHT, "0.5 * x * (flight.F[i] - view.linear[i])", "0.5 * x * flight.F[i]"),),
+        (Edit("piecewise/weights.py", "0.5 * x[i] * (f[i] - view.linear[i])", "0.5 * x[i] * f[i]"),),
         (engine(LOG_PROB, "lasso-bps"),),
     ),
     Bug(

@@ -14,6 +14,7 @@ import pytest
 
 import bouncy
 from bouncy.piecewise.targets import examples
+from bouncy.results.path_moments import of_path, recorded
 from bouncy.results.paths import PathRun
 from bouncy.samplers import registry
 from bouncy.samplers.contract import PathSampler
@@ -72,8 +73,12 @@ def test_moments_are_those_of_quadrature(name, sampler):
     assert score(run.mean, run.mean_se, truth.mean) < LARGEST_SCORE
     assert score(run.variance, run.variance_se, np.diagonal(truth.covariance)) < LARGEST_SCORE
     assert score(run.covariance, run.covariance_se, truth.covariance) < LARGEST_SCORE
-    cells, error = (estimate(lambda batch: batch["cell"]) for estimate in (run._average, run._error))
+    cells, error = (estimate(recorded("cell")) for estimate in (run._best.average, run._best.error))
     assert score(cells, error, truth.cell) < LARGEST_SCORE
+    assert score(run.path_mean, run.path_mean_se, truth.mean) < LARGEST_SCORE
+    assert score(run.path_covariance, run.path_covariance_se, truth.covariance) < LARGEST_SCORE
+    np.testing.assert_array_equal(np.diagonal(run.covariance), run.variance)
+    np.testing.assert_array_equal(np.diagonal(run.covariance_se), run.variance_se)
     assert run.log_prob.mean() == pytest.approx(truth.log_prob, abs=0.5)
 
 
@@ -82,13 +87,14 @@ def test_times_in_cells_and_bins_add_up(name, sampler):
     """Catches pieces of a path that are lost or counted twice: each coordinate is in one cell, and in a bin or none."""
     run = run_of(name, sampler)
     view, d = run.target.view(), run.target.d
-    cells = run._average(lambda batch: batch["cell"])
+    assert np.add.reduceat(run._best.average(recorded("cell")), view.first[:-1]) == pytest.approx(np.ones(d), rel=1e-9)
+    cells = run._best.average(of_path("cell"))
     assert np.add.reduceat(cells, view.first[:-1]) == pytest.approx(np.ones(d), rel=1e-9)
     whole, error = run.probability()
     assert whole == pytest.approx(np.ones(d), rel=1e-9)
     assert (error < 1e-9).all()
     moving = np.add.reduceat(np.where(view.slope != 0.0, cells, 0.0), view.first[:-1])
-    bins = run._average(lambda batch: batch["bin"]).reshape(d, -1)
+    bins = run._best.average(recorded("bin")).reshape(d, -1)
     assert bins.sum(axis=1) == pytest.approx(moving, rel=1e-9, abs=1e-12)
 
 

@@ -326,7 +326,7 @@ def test_labels_name_the_edges():
     assert target.cells.upper.tolist() == [0.5, np.inf, np.inf]
     run = bouncy.sample(target, seed=1, **QUICK)
     assert (run.draws[..., 0] < 0.5).all()
-    assert run._average(lambda batch: batch["cell"]) == pytest.approx([1.0, 0.0, 1.0])
+    assert run._best.average(lambda batch: batch["cell"]) == pytest.approx([1.0, 0.0, 1.0])
     with pytest.raises(ValueError, match=r"names the variable 0; expected one of 'a', 'b'"):
         Density(2, cut_log_prob, normal_gradient, labels=["a", "b"], edges={0: [0.5]})
 

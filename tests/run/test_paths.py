@@ -80,7 +80,9 @@ def test_intervals_and_shapes(run):
         assert getattr(run, name).shape == shape
         assert (low < getattr(run, name)).all()
         assert (getattr(run, name) < high).all()
-    with pytest.raises(ValueError, match="name is 'median'; expected one of: mean, variance, covariance, inclusion"):
+    with pytest.raises(
+        ValueError, match="name is 'median'; expected one of: mean, variance, covariance, inclusion, path_mean"
+    ):
         run.interval("median")
     assert run.quantile([0.1, 0.2, 0.3])[0].shape == (3, 2)
 
@@ -144,8 +146,8 @@ def test_what_a_target_does_not_have_is_refused(run):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"sampler": "gibbs"}, ValueError, "sampler is 'gibbs'; TruncatedGaussian is continuous and can be sampled by"),
-        ({"sampler": bouncy.Gibbs()}, TypeError, "sampler must be one of bps, hmc"),
+        ({"sampler": "auto"}, ValueError, "sampler is 'auto'; TruncatedGaussian is continuous and can be sampled by"),
+        ({"sampler": bouncy.Gibbs()}, TypeError, "sampler must be one of bps, gibbs, gibbs-random, hmc"),
         ({"initial": [2.0, 0.0]}, ValueError, "initial must be a state of non-zero density, got"),
         ({"initial": [0.0]}, ValueError, r"initial must have shape \(\.\.\., 2\)"),
         ({"initial": [[0.0, np.nan]]}, ValueError, "initial must be finite"),

@@ -113,6 +113,7 @@ KINDS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "custom": (custom, "gibbs", {}),
     "continuous": (slab, "bps", {}),
     "truncated": (lambda: bouncy.TruncatedGaussian([0.0, 0.5], cov=[[1, 0.3], [0.3, 1]], lower=0.0), "hmc", {}),
+    "continuous gibbs": (slab, "gibbs", {}),
     "continuous means": (lambda: bouncy.Gaussian([0, 1], cov=np.eye(2)), "bps", {"keep": "means", "pairs": "none"}),
     "density": (density, "bps", {}),
     "density metropolis": (density, "metropolis", {}),

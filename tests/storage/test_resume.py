@@ -83,10 +83,12 @@ CASES |= {
     "custom": (custom, "bps-gaussian", {}),
     "continuous": (lambda: GAUSSIAN, "bps", {"thin": 2}),
     "continuous hmc": (lambda: GAUSSIAN, "hmc", {}),
+    "continuous gibbs": (lambda: GAUSSIAN, "gibbs", {"thin": 2}),
     "continuous means": (lambda: GAUSSIAN, "bps", {"keep": "means"}),
     "density": (density, "bps", {}),
     "density metropolis": (density, "metropolis", {}),
     "within": (within, "bps", {}),
+    "within gibbs": (within, "gibbs-random", {}),
     "within hmc": (within, "hmc", {"thin": 2}),
     "spins within": (spins_within, "gibbs", {"keep": "means"}),
 }

@@ -1,6 +1,6 @@
 """Symmetric matrices A as compiled loops use them: dense rows, or compressed sparse rows.
 
-A new kind of coupling is a `NamedTuple` of arrays with the three functions below.
+A new kind of coupling is a `NamedTuple` of arrays with the four functions below.
 """
 
 from __future__ import annotations
@@ -59,6 +59,11 @@ def add_columns(coupling, i, alpha, f, beta, q):
 
 
 @generic
+def add_column(coupling, i, alpha, f):
+    """Add alpha A[:, i] to `f`, in place."""
+
+
+@generic
 def multiply(coupling, u, out):
     """Write A u into `out`."""
 
@@ -74,6 +79,13 @@ def _add_columns(coupling, i, alpha, f, beta, q):
     for j in range(f.size):
         f[j] += alpha * row[j]
         q[j] += beta * row[j]
+
+
+@implements(add_column, Dense)
+def _add_column(coupling, i, alpha, f):
+    row = coupling.A[i]
+    for j in range(f.size):
+        f[j] += alpha * row[j]
 
 
 @implements(multiply, Dense)
@@ -114,6 +126,12 @@ def _add_sparse_columns(coupling, i, alpha, f, beta, q):
         j = np.uint32(coupling.indices[np.uint64(k)])
         f[j] += alpha * coupling.data[np.uint64(k)]
         q[j] += beta * coupling.data[np.uint64(k)]
+
+
+@implements(add_column, Sparse)
+def _add_sparse_column(coupling, i, alpha, f):
+    for k in range(coupling.indptr[i], coupling.indptr[i + 1]):
+        f[np.uint32(coupling.indices[np.uint64(k)])] += alpha * coupling.data[np.uint64(k)]
 
 
 @implements(multiply, Sparse)

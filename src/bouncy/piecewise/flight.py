@@ -30,7 +30,7 @@ from bouncy.piecewise.events import climbed, time_to_spend
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_leg, products_wall
 from bouncy.piecewise.recorder import begin_sweep, end_sweep, leave_cells, record_crossing, record_leg, record_wall
-from bouncy.piecewise.weights import log_weight
+from bouncy.piecewise.weights import log_density
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.tolls.budget import Budget
 from bouncy.tolls.contract import pay
@@ -246,7 +246,7 @@ def _sweep(flight, view, recorder, sweep_time):
             leg[T_REFRESH] -= t_leg
             _start_leg(flight, view)
     leave_cells(recorder, flight.row)
-    end_sweep(recorder, flight.p, _log_prob(flight, view))
+    end_sweep(recorder, flight.p, log_density(view, flight.row, flight.p, flight.F))
     return True
 
 
@@ -349,13 +349,3 @@ def _reflect(flight):
     scale = 1.5 - 0.5 * norm
     for i in range(y.size):
         v[i] *= scale
-
-
-@helper
-def _log_prob(flight, view):
-    """Return log p(x) at the beginning of the leg, where x'A x / 2 - b.x = x.(f - b) / 2."""
-    total = 0.0
-    for i in range(flight.p.size):
-        x = flight.p[i]
-        total += log_weight(view, i, flight.row[i], x) - 0.5 * x * (flight.F[i] - view.linear[i])
-    return total

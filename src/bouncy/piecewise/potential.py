@@ -272,11 +272,12 @@ class Potential:
         In these units the potential is equally steep along all coordinates.
         """
         first = self.cells.first
-        stiffness = self.cells.slope**2 * np.repeat(self._diagonal(), np.diff(first)) + self.cells.curvature
+        stiffness = self.cells.slope**2 * np.repeat(self.diagonal(), np.diff(first)) + self.cells.curvature
         steepest = np.maximum.reduceat(stiffness, first[:-1])
         return 1.0 / np.sqrt(np.where(steepest > 0.0, steepest, 1.0))
 
-    def _diagonal(self) -> Array:
+    def diagonal(self) -> Array:
+        """Return the diagonal of A, (d,)."""
         return np.asarray(self.coupling.diagonal(), dtype=np.float64)
 
 
@@ -297,6 +298,10 @@ class View(NamedTuple):
     x_jump: Array  # (n,) jump of x at the upper end of a cell
     phi_jump: Array  # (n,) jump of phi; NaN at the outermost end
     log_scale: Array  # (n,) of the cells before coordinates are scaled, which changes no density of x
+    stiffness: Array  # (n,) second derivative of U along the coordinate
+    root: Array  # (n,) its square root, 0 where it is negative
+    deviation: Array  # (n,) one over that
+    log_still: Array  # (n,) logarithm of the mass of a cell that stands for one value; 0 for others
 
 
 def new_view(potential: Potential, scale: Array) -> View:
@@ -309,7 +314,24 @@ def new_view(potential: Potential, scale: Array) -> View:
     # Writable arrays: read-only ones have another numba type, for which loops would be compiled again.
     rows = {field.name: np.require(getattr(cells, field.name), requirements=["C", "W"]) for field in fields(Cells)}
     coupling, linear, log_scale = potential.shared_coupling(), potential.linear.copy(), potential.cells.log_scale
-    return View(coupling, linear, **rows, x_jump=jumps[0], phi_jump=jumps[1], log_scale=log_scale)
+    own = np.repeat(np.arange(cells.d), np.diff(cells.first))
+    stiffness = cells.slope**2 * potential.diagonal()[own] + cells.curvature
+    log_still = np.where(cells.slope == 0.0, log_scale - np.log(scale)[own], 0.0)
+    root = np.sqrt(np.maximum(stiffness, 0.0))
+    with np.errstate(divide="ignore"):
+        deviation = 1.0 / root
+    return View(
+        coupling,
+        linear,
+        **rows,
+        x_jump=jumps[0],
+        phi_jump=jumps[1],
+        log_scale=log_scale,
+        stiffness=stiffness,
+        root=root,
+        deviation=deviation,
+        log_still=log_still,
+    )
 
 
 def _jump(at_upper: Array, at_lower: Array, first: NDArray[np.int64]) -> Array:

@@ -1,8 +1,10 @@
-"""Integrals of x_i x_j over the path, for covariances: none, or all pairs.
+"""Integrals of x_i x_j over the path, for covariances: none, all pairs, or all with expectations.
 
 Within a leg x_i = p_i + u_i t, and p_i and u_i change only at the walls that i meets. With X_j and T_j the integrals of
 x_j and of t x_j since the leg began, the integral of x_i x_j is p_i X_j + u_i T_j at the end of the leg, and at each
 change of (p_i, u_i) gains (old p_i - new p_i) X_j + (old u_i - new u_i) T_j: O(d) at a wall, O(d^2) once a leg.
+
+Where the expectation of x_i given the others is known, E[x_i | others] x_j has the same expectation as x_i x_j.
 """
 
 from __future__ import annotations
@@ -52,7 +54,24 @@ class AllProducts(NamedTuple):
         self.open[:] = 0.0
 
 
-Products = NoProducts | AllProducts
+@part("open")
+class GivenProducts(NamedTuple):
+    """All pairs, by expectations and along the path."""
+
+    open: Array  # (d, d) sums of E[x_i | others] x_j over the open batch; on the diagonal, of E[x_i^2 | others]
+    path: AllProducts
+
+    def sums(self) -> Batch:
+        """Return both sums over the open batch."""
+        return {"products": self.open.flatten(), "path_products": self.path.open.flatten()}
+
+    def clear(self) -> None:
+        """Begin a new batch."""
+        self.open[:] = 0.0
+        self.path.clear()
+
+
+Products = NoProducts | AllProducts | GivenProducts
 
 
 def no_products() -> NoProducts:
@@ -63,6 +82,11 @@ def no_products() -> NoProducts:
 def all_products(d: int) -> AllProducts:
     """Return an empty recorder of the products of all pairs."""
     return AllProducts(np.zeros((d, d)), np.zeros(d), np.zeros(d), np.zeros(d), np.empty((2, d)))
+
+
+def given_products(d: int) -> GivenProducts:
+    """Return an empty recorder of the products of all pairs and of their expectations."""
+    return GivenProducts(np.zeros((d, d)), all_products(d))
 
 
 @generic
@@ -83,6 +107,11 @@ def products_point(products, x, weight):
     """Account for a state x, (d,), that stands for some time."""
 
 
+@generic
+def products_given(products, i, mean, square, x, weight):
+    """Account for E[x_i] and E[x_i^2] given the others, which are at the values x, (d,), and stand for some time."""
+
+
 @implements(products_wall, NoProducts)
 def _no_wall(products, p, u, i, t, p_new, u_new):
     pass
@@ -95,6 +124,11 @@ def _no_leg(products, p, u, t):
 
 @implements(products_point, NoProducts)
 def _no_point(products, x, weight):
+    pass
+
+
+@implements(products_given, NoProducts)
+def _nothing_given(products, i, mean, square, x, weight):
     pass
 
 
@@ -140,3 +174,17 @@ def _point(products, x, weight):
     for i in range(x.size):
         for j in range(x.size):
             products.open[i, j] += weight * x[i] * x[j]
+
+
+@implements(products_point, GivenProducts)
+def _point_beside(products, x, weight):
+    products_point(products.path, x, weight)
+
+
+@implements(products_given, GivenProducts)
+def _given(products, i, mean, square, x, weight):
+    row, scaled = products.open[i], weight * mean
+    kept = row[i]
+    for j in range(x.size):
+        row[j] += scaled * x[j]
+    row[i] = kept + weight * square

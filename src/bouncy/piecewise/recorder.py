@@ -1,7 +1,9 @@
 """What is recorded of a particle: exact integrals over its path, time in cells and bins, events, states on a time grid.
 
 Between two events of its own the value x_i of a coordinate is linear in time, so that the integrals of x_i, x_i^2 and
-x_i x_j and the time it spends in an interval are in closed form.
+x_i x_j and the time it spends in an interval are in closed form. Samplers that know the law of a coordinate given the
+others record its expectations too, which then have the plain names in a batch; what is of the path has names that begin
+with `path_`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy._dispatch import FINITE, part
 from bouncy.clocks.contract import MOST_EVENTS
+from bouncy.piecewise.expectations import Expectations, NoExpectations, no_expectations
 from bouncy.piecewise.products import Products
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
@@ -62,9 +65,17 @@ class PathRecorder(NamedTuple):
     bin_low: Array  # (d,)
     bin_high: Array  # (d,)
     products: Products
+    expectations: Expectations | NoExpectations
 
 
-def new_path_recorder(d: int, cells: int, low: Array, high: Array, products: Products) -> PathRecorder:
+def new_path_recorder(
+    d: int,
+    cells: int,
+    low: Array,
+    high: Array,
+    products: Products,
+    expectations: Expectations | NoExpectations | None = None,
+) -> PathRecorder:
     """Return an empty recorder with no room for draws. Bins reach from `low` to `high`, both (d,)."""
     return PathRecorder(
         open_mean=np.zeros(d),
@@ -88,15 +99,19 @@ def new_path_recorder(d: int, cells: int, low: Array, high: Array, products: Pro
         bin_low=np.zeros(d),
         bin_high=np.zeros(d),
         products=products,
+        expectations=no_expectations() if expectations is None else expectations,
     )
 
 
 def open_sums(recorder: PathRecorder) -> Batch:
     """Return the integrals over the open batch, by name."""
+    expected = recorder.expectations.sums()
+    prefix = "path_" if expected else ""
     return {
-        "mean": recorder.open_mean.copy(),
-        "square": recorder.open_square.copy(),
-        "cell": recorder.open_cell.copy(),
+        **expected,
+        f"{prefix}mean": recorder.open_mean.copy(),
+        f"{prefix}square": recorder.open_square.copy(),
+        f"{prefix}cell": recorder.open_cell.copy(),
         "bin": recorder.open_bin.flatten(),
         "events": recorder.open_events.copy(),
         **recorder.products.sums(),
@@ -109,6 +124,7 @@ def take_batch(recorder: PathRecorder) -> Batch:
     for name in ("mean", "square", "cell", "bin", "events"):
         getattr(recorder, f"open_{name}")[...] = 0.0
     recorder.products.clear()
+    recorder.expectations.clear()
     return batch
 
 
@@ -228,13 +244,19 @@ def _change_bins(recorder, i, p, u, t):
 
 
 @helper
-def record_point(recorder, i, row, x, weight):
-    """Account for a value that moves, and that stands for some time instead of a path."""
+def record_point(recorder, i, row, x, slope, weight):
+    """Account for a value that stands for some time instead of a path, in a cell of this slope."""
     recorder.open_mean[i] += weight * x
     recorder.open_square[i] += weight * x * x
     recorder.open_cell[row] += weight
-    if recorder.width[i] > 0.0:
+    if slope != 0.0 and recorder.width[i] > 0.0:
         recorder.open_bin[i, _bin_of(recorder, i, x)] += weight
+
+
+@helper
+def draw_is_due(recorder):
+    """Return whether the sweep that ends takes a draw."""
+    return recorder.tally[SINCE_DRAW] + 1 == recorder.tally[THIN]
 
 
 @helper

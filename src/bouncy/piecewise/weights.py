@@ -24,6 +24,15 @@ _NODES = 64
 
 
 @helper
+def log_density(view, rows, x, f):
+    """Return log p(x) at values in the cells `rows`, both (d,): with f = A x - b, x'A x / 2 - b.x = x.(f - b) / 2."""
+    total = 0.0
+    for i in range(x.size):
+        total += log_weight(view, i, rows[i], x[i]) - 0.5 * x[i] * (f[i] - view.linear[i])
+    return total
+
+
+@helper
 def log_weight(cells, i, row, x):
     """Return log w_i(x) for a value x that coordinate i has in the cell `row`; `cells` are Cells or a View.
 

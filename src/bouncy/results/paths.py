@@ -16,6 +16,7 @@ from bouncy.results.diagnostics import Rates, diagnose, disagreements, warnings_
 from bouncy.results.ess import rank_normalise
 from bouncy.results.moments import Quantity
 from bouncy.results.occupancy import Atom, Density, Occupancy, neighbours, share_of_bins
+from bouncy.results.path_moments import PATH, PathMoments, of_path, recorded
 from bouncy.results.run import Run
 from bouncy.results.summary import Summary, path_summary
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     import xarray
 
 Array = NDArray[np.float64]
+
+# Jumps of values between cells that are smaller than this, relatively, are rounding.
+_ROUNDING = 1e-9
 
 
 class PathRun(Run):
@@ -42,32 +46,46 @@ class PathRun(Run):
         Cov[x_i, x_j] and its standard error; recorded up to d = 32, or with `pairs="all"`.
     inclusion, inclusion_se : ndarray, shape (d,)
         Probability that x_i is not zero, on targets where zero has a probability of its own.
+    path_mean, path_variance, path_covariance, path_inclusion, and the same with _se
+        The same from the path alone, where the others are averages of expectations.
 
     All of them, and `quantile` and `probability`, are exact integrals over the path of "bps", or averages over the ends
-    of the trajectories of "hmc" or the steps of "metropolis". Standard errors come from equal-time batches. Where these
-    do not vary, as for a coefficient that was zero all the time, they are bounds and never 0: one more excursion may
-    have been missed.
+    of the trajectories of "hmc" or the steps of "metropolis". With "gibbs", they are averages of the expectations of
+    each variable given all others, and so are probabilities of whole cells; quantiles and other probabilities come from
+    the ends of sweeps. Standard errors come from equal-time batches. Those of integrals over a path that do not vary,
+    as for a coefficient that was zero all the time, are bounds and never 0: one more excursion may have been missed.
     """
 
-    _estimates = ("mean", "variance", "covariance", "inclusion")
+    _estimates = (
+        "mean",
+        "variance",
+        "covariance",
+        "inclusion",
+        "path_mean",
+        "path_variance",
+        "path_covariance",
+        "path_inclusion",
+    )
     _dtype = np.float64
 
     def _scalars(self) -> dict[str, Array]:
         return {"log_prob": self.log_prob}
 
     def _disagreement(self) -> Array:
-        return self._sums.disagreement(_mean)
+        return self._sums.disagreement(of_path("mean"))
 
-    def _average(self, quantity: Quantity) -> Array:
-        """Return the time average of what was integrated over batches."""
-        return self._data.sums().mean(quantity, self._data.sweep_time)
+    @property
+    def has_expectations(self) -> bool:
+        """Whether expectations given the other variables were recorded, as by "gibbs"."""
+        return PATH + "mean" in self._data.open[0]
 
-    def _error(self, quantity: Quantity, reach: Array | float = 0.0) -> Array:
-        """Return the standard error of a time average, given how far the quantity may go from its mean.
+    @cached_property
+    def _best(self) -> PathMoments:
+        return PathMoments(self, along_path=False)
 
-        It is 0 where batches do not vary and the quantity can go nowhere.
-        """
-        return self._path_error(quantity, reach, jumps=False)
+    @cached_property
+    def _along_path(self) -> PathMoments:
+        return PathMoments(self, along_path=True)
 
     @cached_property
     def _reach(self) -> Array:
@@ -78,65 +96,89 @@ class PathRun(Run):
         high = np.maximum(high, np.maximum.reduceat(np.where(is_atom, shift, -np.inf), first[:-1]))
         return np.maximum(self.mean - low, high - self.mean)
 
-    @cached_property
+    @property
     def mean(self) -> Array:
-        return self._average(_mean)
+        return self._best.mean
 
-    @cached_property
+    @property
     def mean_se(self) -> Array:
-        return self._error(_mean, self._reach)
+        return self._best.mean_se
 
-    @cached_property
+    @property
+    def path_mean(self) -> Array:
+        return self._along_path.mean
+
+    @property
+    def path_mean_se(self) -> Array:
+        return self._along_path.mean_se
+
+    @property
     def variance(self) -> Array:
-        return np.maximum(self._average(lambda batch: batch["square"]) - self.mean**2, 0.0)
+        return self._best.variance
 
-    @cached_property
+    @property
     def variance_se(self) -> Array:
-        # Around the mean, x^2 - 2 E[x] x has the same fluctuations as (x - E[x])^2 but for those of second order.
-        return self._error(lambda batch: batch["square"] - 2.0 * self.mean * batch["mean"], self._reach**2)
+        return self._best.variance_se
 
-    @cached_property
+    @property
+    def path_variance(self) -> Array:
+        return self._along_path.variance
+
+    @property
+    def path_variance_se(self) -> Array:
+        return self._along_path.variance_se
+
+    @property
     def covariance(self) -> Array:
-        self._require_products()
-        matrix = self._average(lambda batch: batch["products"]).reshape(self.target.d, self.target.d)
-        return 0.5 * (matrix + matrix.T) - np.outer(self.mean, self.mean)
+        return self._with_products(self._best).covariance
 
-    @cached_property
+    @property
     def covariance_se(self) -> Array:
-        self._require_products()
-        reach = np.outer(self._reach, self._reach).ravel()
-        error = self._error(lambda batch: batch["products"] - _crossed(batch["mean"], self.mean), reach)
-        error = error.reshape(self.target.d, self.target.d)
-        return 0.5 * (error + error.T)
+        return self._with_products(self._best).covariance_se
 
-    def _require_products(self) -> None:
+    @property
+    def path_covariance(self) -> Array:
+        return self._with_products(self._along_path).covariance
+
+    @property
+    def path_covariance_se(self) -> Array:
+        return self._with_products(self._along_path).covariance_se
+
+    def _with_products(self, moments: PathMoments) -> PathMoments:
         if self._data.setup.pairs == "none":
             raise AttributeError(
                 f"covariances were not recorded (d = {self.target.d}); sample again with pairs='all', which costs "
                 "O(d^2) per bounce"
             )
+        return moments
 
     @cached_property
     def inclusion(self) -> Array:
-        return 1.0 - self._average(self._excluded())
+        return 1.0 - self._best.cells(self._can_be_zero())[0]
 
     @cached_property
     def inclusion_se(self) -> Array:
-        can_be_zero = np.logical_or.reduceat(self._is_zero(), self._cells("first")[:-1])
-        return self._path_error(self._excluded(), can_be_zero.astype(np.float64))
+        return self._best.cells(self._can_be_zero())[1]
+
+    @cached_property
+    def path_inclusion(self) -> Array:
+        return 1.0 - self._along_path.cells(self._can_be_zero())[0]
+
+    @cached_property
+    def path_inclusion_se(self) -> Array:
+        return self._along_path.cells(self._can_be_zero())[1]
 
     def _inclusion(self) -> tuple[Array, Array] | None:
         return (self.inclusion, self.inclusion_se) if self._is_zero().any() else None
 
-    def _excluded(self) -> Quantity:
-        """Return the time that each variable spends at zero."""
-        zero, first = self._is_zero(), self._cells("first")
+    def _can_be_zero(self) -> NDArray[np.bool_]:
+        """Say which cells stand for zero, (cells,); raise if none does."""
+        zero = self._is_zero()
         if not zero.any():
             raise AttributeError(f"no variable of {self.target!r} has a probability of being zero; see `probability`")
-        return lambda batch: np.add.reduceat(np.where(zero, batch["cell"], 0.0), first[:-1])
+        return zero
 
     def _is_zero(self) -> NDArray[np.bool_]:
-        """Say which cells stand for zero, (cells,)."""
         zero: NDArray[np.bool_] = (self._cells("slope") == 0.0) & (self._cells("shift") == 0.0)
         return zero
 
@@ -149,21 +191,42 @@ class PathRun(Run):
 
     @cached_property
     def _occupancies(self) -> list[Occupancy]:
-        """The distribution of each coordinate."""
-        first, slope, shift, upper = (self._cells(name) for name in ("first", "slope", "shift", "upper"))
-        cells = self._average(lambda batch: batch["cell"])
-        bins = self._average(lambda batch: batch["bin"]).reshape(self.target.d, BINS + 2)
+        """The distribution of each coordinate.
+
+        The time in bins is that of the path. It is stretched so that cells have the probabilities that are estimated
+        best.
+        """
+        first = self._cells("first")
+        given, seen = self._best.average(recorded("cell")), self._along_path.average(of_path("cell"))
+        bins = self._best.average(recorded("bin")).reshape(self.target.d, BINS + 2)
         low, high = self._ends()
         found = []
         for i in range(self.target.d):
-            rows = [row for row in range(first[i], first[i + 1]) if slope[row] == 0.0]
-            atoms = [Atom(float(shift[row]), float(cells[row])) for row in rows]
             own = slice(first[i], first[i + 1])
-            plain = (slope[own] == 1.0).all() and (shift[own] == 0.0).all()
-            # Where values are the coordinates themselves, so are the ends of cells.
-            ends = [upper[own], np.cumsum(cells[own])] if plain else [np.zeros(1), np.zeros(1)]
-            found.append(Occupancy(low[i], high[i], bins[i], atoms, np.array(ends)[:, :-1]))
+            moves = self._cells("slope")[own] != 0.0
+            mass = np.where(moves & (seen[own] == 0.0), 0.0, given[own])  # of which nothing more is known
+            mass /= mass.sum()
+            at = self._cells("shift")[own][~moves]
+            atoms = [Atom(float(x), float(share)) for x, share in zip(at, mass[~moves], strict=True)]
+            places, below = self._cuts(own)
+            before, after = (
+                np.concatenate([[0.0], np.cumsum(np.where(moves, part, 0.0))])[[0, *(below + 1), -1]]
+                for part in (seen[own], mass)
+            )
+            stretched = np.diff(np.interp(np.cumsum(bins[i]), before, after), prepend=0.0)
+            found.append(Occupancy(low[i], high[i], stretched, atoms, np.array([places, after[1:-1]])))
         return found
+
+    def _cuts(self, own: slice) -> tuple[Array, NDArray[np.intp]]:
+        """Return the values at which cells of a coordinate end, and the cells below each, by their places.
+
+        None where its values do not rise from cell to cell, so that cells are no intervals of values.
+        """
+        slope, shift, edges = self._cells("slope")[own], self._cells("shift")[own], self._cells("upper")[own][:-1]
+        below, above = slope[:-1] * edges + shift[:-1], slope[1:] * edges + shift[1:]
+        if (slope < 0.0).any() or not (below <= above + _ROUNDING * np.abs(above)).all():
+            return np.zeros(0), np.zeros(0, np.intp)
+        return np.where(slope[:-1] != 0.0, below, above), np.arange(edges.size)
 
     def _ends(self) -> tuple[Array, Array]:
         """Return the lower end of the first bin and the upper end of the last, (d,) each."""
@@ -202,8 +265,8 @@ class PathRun(Run):
         if W.ndim not in (1, 2) or W.shape[-1] != self.target.d:
             raise ValueError(f"weights must have shape ({self.target.d},) or (k, {self.target.d}), got {W.shape}")
         rows = np.atleast_2d(W)
-        value = self._average(lambda batch: rows @ batch["mean"])
-        error = self._error(lambda batch: rows @ batch["mean"], np.abs(rows) @ self._reach)
+        value = self._best.average(lambda batch: rows @ batch["mean"])
+        error = self._best.error(lambda batch: rows @ batch["mean"], np.abs(rows) @ self._reach)
         return (value, error) if W.ndim == 2 else (value[0], error[0])
 
     def probability(self, lower: ArrayLike = -np.inf, upper: ArrayLike = np.inf) -> tuple[Array, Array]:
@@ -233,7 +296,25 @@ class PathRun(Run):
             raise ValueError(f"lower must not exceed upper, got {lower!r:.60} and {upper!r:.60}")
         each = zip(self._occupancies, *ends, strict=True)
         value = np.array([occupancy.below(b, True) - occupancy.below(a, False) for occupancy, a, b in each])
-        return np.clip(value, 0.0, 1.0), self._spread_between(*ends)
+        error = self._spread_between(*ends)
+        inside, whole = self._cells_between(*ends)
+        if self.has_expectations and whole.any():
+            share, its_error = self._best.cells(inside)
+            value, error = np.where(whole, share, value), np.where(whole, its_error, error)
+        return np.clip(value, 0.0, 1.0), error
+
+    def _cells_between(self, lower: Array, upper: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which cells lie between lower and upper, and which variables, (d,), have no cell partly there."""
+        first, slope, shift, top = (self._cells(name) for name in ("first", "slope", "shift", "upper"))
+        site = np.repeat(np.arange(self.target.d), np.diff(first))
+        bottom = np.concatenate([[-np.inf], top[:-1]])
+        bottom[first[:-1]] = -np.inf  # unknown, and at worst this
+        with np.errstate(invalid="ignore"):
+            values = np.sort([np.where(slope == 0.0, shift, slope * end + shift) for end in (bottom, top)], axis=0)
+        inside = (lower[site] <= values[0]) & (values[1] <= upper[site])
+        apart = (upper[site] < values[0]) | (values[1] < lower[site])
+        touching = (slope != 0.0) & ((upper[site] == values[0]) | (values[1] == lower[site]))
+        return inside, np.asarray(np.logical_and.reduceat(inside | apart | touching, first[:-1]))
 
     def _spread_between(self, lower: Array, upper: Array) -> Array:
         """Return the standard error of P(lower <= x_i <= upper), (d,).
@@ -258,11 +339,14 @@ class PathRun(Run):
         """Return the time in a share of each bin, (d, BINS + 2), and in point masses with lower <= x_i <= upper."""
         d, first, shift = self.target.d, self._cells("first"), self._cells("shift")
         site = np.repeat(np.arange(d), np.diff(first))
-        inside = (self._cells("slope") == 0.0) & (lower[site] <= shift) & (shift <= upper[site])
+        inside, time_in = (
+            (self._cells("slope") == 0.0) & (lower[site] <= shift) & (shift <= upper[site]),
+            of_path("cell"),
+        )
 
         def time_inside(batch: Batch) -> Array:
             bins = (batch["bin"].reshape(d, BINS + 2) * share).sum(axis=1)
-            return np.asarray(bins + np.add.reduceat(np.where(inside, batch["cell"], 0.0), first[:-1]))
+            return np.asarray(bins + np.add.reduceat(np.where(inside, time_in(batch), 0.0), first[:-1]))
 
         return time_inside
 
@@ -322,16 +406,6 @@ class PathRun(Run):
         from bouncy.results.arviz import to_datatree
 
         return to_datatree(self, "x", {})
-
-
-def _mean(batch: Batch) -> Array:
-    return batch["mean"]
-
-
-def _crossed(integrals: Array, mean: Array) -> Array:
-    """Return E[x_i] X_j + X_i E[x_j] for integrals X, (d,), as (d * d,)."""
-    product = np.outer(integrals, mean)
-    return np.asarray(product + product.T).ravel()
 
 
 def _normal_scores(draws: Array) -> Array:

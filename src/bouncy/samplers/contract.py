@@ -203,6 +203,11 @@ class PathSampler(Sampler):
             motion.v[:] = 0.0  # to be drawn anew
 
     @property
+    def records_expectations(self) -> bool:
+        """Whether expectations of each variable given the others are recorded."""
+        return False
+
+    @property
     def events(self) -> tuple[str, str]:
         """What a summary calls hits and flips, in the plural."""
         return "wall hits", "crossings"

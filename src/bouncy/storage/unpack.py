@@ -280,8 +280,11 @@ def _widths(setup: Setup) -> dict[str, int | None]:
     """Return the names of sums over batches and their sizes; None where these depend on the target."""
     d = setup.target.d
     if setup.target.kind == "paths":
-        widths: dict[str, int | None] = {"mean": d, "square": d, "cell": None, "bin": d * (BINS + 2), "events": 4}
-        return widths | ({"products": d * d} if setup.pairs == "all" else {})
+        moments: dict[str, int | None] = {"mean": d, "square": d, "cell": None}
+        moments |= {"products": d * d} if setup.pairs == "all" else {}
+        if setup.sampler.records_expectations:
+            moments |= {f"path_{name}": width for name, width in moments.items()}
+        return moments | {"bin": d * (BINS + 2), "events": 4}
     n = {"none": 0, "all": d * d, "edges": None}[setup.pairs]
     pairs: dict[str, int | None] = {} if setup.pairs == "none" else {"pair_path": n, "pair_mean": n}
     ladder = {"ladder": ROWS * setup.rungs} if setup.is_tempered else {}

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from bouncy._dispatch import check_range
 from bouncy.piecewise.contract import PathTarget
+from bouncy.piecewise.expectations import Expectations, NoExpectations, new_expectations, no_expectations
 from bouncy.piecewise.motion import advance, prepare
-from bouncy.piecewise.products import Products, all_products, no_products
+from bouncy.piecewise.products import Products, all_products, given_products, no_products
 from bouncy.piecewise.recorder import PathRecorder, new_path_recorder, open_sums, take_batch
 from bouncy.recorders.batches import Batch
+from bouncy.targets.contract import TargetError
 from bouncy.workers.contract import Plan, Rows
 from bouncy.workers.loop import LoopWorker
 
@@ -78,7 +80,10 @@ class PathWorker(LoopWorker):
         self.motion = sampler.start(target, y, rows, sampler_seed)
         self._moments = np.zeros((3, target.d))  # of closed batches
         self._adapting = np.full(1, _STAGES)  # stages of the warm-up that are left
-        self._record(np.zeros(target.d), np.zeros(target.d), _new_products(target, plan.pairs))
+        given = sampler.records_expectations
+        expectations = new_expectations(target.d, cells.lower.size) if given else no_expectations()
+        products = _new_products(target, plan.pairs, given)
+        self._record(np.zeros(target.d), np.zeros(target.d), products, expectations)
         self._prepare()
 
     @property
@@ -92,10 +97,10 @@ class PathWorker(LoopWorker):
         """The lengths in which coordinates are measured, (d,)."""
         return self.motion.scale.copy() if self._finds_scale else self._scale
 
-    def _record(self, low: Array, high: Array, products: Products) -> None:
+    def _record(self, low: Array, high: Array, products: Products, expectations: Expectations | NoExpectations) -> None:
         """Begin to record, with bins from `low` to `high`, both (d,); what was recorded before is dropped."""
         self.begun = self.sweeps
-        self.recorder = new_path_recorder(self.motion.y.size, self.view.lower.size, low, high, products)
+        self.recorder = new_path_recorder(self.motion.y.size, self.view.lower.size, low, high, products, expectations)
         self._moments[:] = 0.0
 
     def retarget(self, target: PathTarget) -> None:
@@ -118,6 +123,15 @@ class PathWorker(LoopWorker):
         """Run the loop. A target that fails stops the worker for good, and its error is raised."""
         if advance(self.motion, self.view, self.recorder, self.sweep_time, sweeps):
             self._raise_failure()
+            error = TargetError(
+                "a variable has no law given the others whose integral is finite; expected -log p that rises towards "
+                "every end that is not bounded, so that it can be normalised",
+                "potential",
+                None,
+                self.x[0],
+            )
+            error.chain = self.first
+            raise error
 
     def empty_rows(self, what: str) -> Rows:
         return path_rows(self.motion.y.size, what)
@@ -157,7 +171,8 @@ class PathWorker(LoopWorker):
             _adapt(workers, _scale_of(workers))
         for worker in workers:
             worker.recorder.products.clear()
-            worker._record(low, high, worker.recorder.products)
+            worker.recorder.expectations.clear()
+            worker._record(low, high, worker.recorder.products, worker.recorder.expectations)
 
     def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
         super()._check(state)
@@ -196,10 +211,12 @@ def _moments(batch: Batch) -> Array:
     return np.stack([np.full(d, batch["cell"].sum() / d), batch["mean"], batch["square"]])
 
 
-def _new_products(target: PathTarget, pairs: str) -> Products:
+def _new_products(target: PathTarget, pairs: str, given: bool) -> Products:
     if pairs == "edges":
         raise ValueError(f"pairs is 'edges', which {type(target).__name__} does not have; use 'all' or 'none'")
-    return all_products(target.d) if pairs == "all" else no_products()
+    if pairs == "none":
+        return no_products()
+    return given_products(target.d) if given else all_products(target.d)
 
 
 def _bins(workers: Sequence[PathWorker]) -> tuple[Array, Array]:

@@ -193,7 +193,7 @@ def _sweep(motion, view, recorder, sweep_time):
     for i in range(x.size):
         values[i] = motion.mean[i] + x[i]
         motion.y[i] = values[i] / motion.scale[i]
-        record_point(recorder, i, motion.row[i], values[i], sweep_time)
+        record_point(recorder, i, motion.row[i], values[i], 1.0, sweep_time)
     products_point(recorder.products, values, sweep_time)
     end_sweep(recorder, values, -energy)
     return True

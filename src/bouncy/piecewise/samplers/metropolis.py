@@ -250,7 +250,7 @@ def _draw(walk):
 def _record(walk, recorder, steps):
     """Account for y, which stands for a number of steps."""
     for i in range(walk.y.size):
-        record_point(recorder, i, walk.row[i], walk.y[i], steps)
+        record_point(recorder, i, walk.row[i], walk.y[i], 1.0, steps)
     products_point(recorder.products, walk.y, steps)
 
 

@@ -1,0 +1,161 @@
+"""The law of one coordinate given all others, and the averages of its expectations.
+
+Given the others, exp(-U) is a mixture over the cells of a coordinate, on each of which it is exp of a quadratic
+function (`truncated.py`). With A, b and the cells as in `potential.py` and f = A x - b, the value x_i = a y + c of a
+cell has
+
+    U = kappa y^2 / 2 + tau y + c (g + A_ii c / 2) + constant,    g = f_i - A_ii x_i,
+    kappa = A_ii a^2 + curvature,    tau = a (g + A_ii c) + tilt.
+
+E[x_i | others], E[x_i^2 | others] and the probabilities of the cells have the same expectations as x_i, x_i^2 and the
+cell itself, with a smaller variance.
+"""
+
+from __future__ import annotations
+
+from math import exp, inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._compile import helper
+from bouncy._dispatch import part
+from bouncy._random import uniform
+from bouncy.piecewise.coupling import diagonal
+from bouncy.piecewise.products import products_given
+from bouncy.piecewise.truncated import draw, moments, peak_of
+from bouncy.recorders.batches import Batch
+
+Array = NDArray[np.float64]
+
+
+@part()
+class NoExpectations(NamedTuple):
+    """Nothing is kept."""
+
+    nothing: Array  # (0,) a tuple of no fields has no type in numba
+
+    def sums(self) -> Batch:
+        """Return nothing."""
+        return {}
+
+    def clear(self) -> None:
+        """Do nothing."""
+
+
+@part("open_mean", "open_square", "open_cell")
+class Expectations(NamedTuple):
+    """Sums over the open batch, and the law of the coordinate that was last looked at."""
+
+    open_mean: Array  # (d,) of E[x_i | others], each for as long as it stands
+    open_square: Array  # (d,) of E[x_i^2 | others]
+    open_cell: Array  # (n,) of the probability of each cell given the others
+    # Scratch, (n,): of each cell its tau, U at the peak and the integral of exp(U(peak) - U); its probability, and mean
+    # and variance of the value in it.
+    tau: Array
+    energy: Array
+    integral: Array
+    probability: Array
+    mean: Array
+    variance: Array
+
+    def sums(self) -> Batch:
+        """Return the sums over the open batch."""
+        return {"mean": self.open_mean.copy(), "square": self.open_square.copy(), "cell": self.open_cell.copy()}
+
+    def clear(self) -> None:
+        """Begin a new batch."""
+        for array in (self.open_mean, self.open_square, self.open_cell):
+            array[:] = 0.0
+
+
+def no_expectations() -> NoExpectations:
+    """Return a recorder of expectations that keeps nothing."""
+    return NoExpectations(np.empty(0))
+
+
+def new_expectations(d: int, cells: int) -> Expectations:
+    """Return an empty recorder of expectations of d coordinates."""
+    return Expectations(np.zeros(d), np.zeros(d), *(np.zeros(cells) for _ in range(7)))
+
+
+@helper
+def weigh(law, view, i, f, x):
+    """Find the law of coordinate i, whose value is x; return E[x_i], E[x_i^2] and whether it is a proper law.
+
+    `f` is its entry of A x - b. Changes the scratch of `law`.
+    """
+    A = diagonal(view.coupling, i)
+    g = f - A * x
+    first, last = view.first[i], view.first[i + 1]
+    if last == first + 1:
+        energy, integral, mean, variance = _weigh_cell(law, view, first, A, g)
+        law.integral[first], law.probability[first] = integral, 1.0
+        return mean, variance + mean * mean, 0.0 < integral < inf
+    lowest = inf
+    for row in range(first, last):
+        energy, law.integral[row], law.mean[row], law.variance[row] = _weigh_cell(law, view, row, A, g)
+        law.energy[row] = energy
+        lowest = min(lowest, energy)
+    total = mean = square = 0.0
+    for row in range(first, last):
+        weight = law.integral[row]
+        if law.energy[row] > lowest:
+            weight *= exp(lowest - law.energy[row])
+        law.probability[row] = weight
+        total += weight
+        mean += weight * law.mean[row]
+        square += weight * (law.variance[row] + law.mean[row] * law.mean[row])
+    scale = 1.0 / total
+    for row in range(first, last):
+        law.probability[row] *= scale
+    return mean * scale, square * scale, 0.0 < total < inf
+
+
+@helper
+def _weigh_cell(law, view, row, A, g):
+    """Return U at the peak of one cell, the integral of exp(U(peak) - U), and mean and variance of the value."""
+    a, c = view.slope[row], view.shift[row]
+    energy = c * (g + 0.5 * A * c)
+    if a == 0.0:
+        return energy - view.log_still[row], 1.0, c, 0.0
+    if view.constant[row] == inf:  # never entered
+        return inf, 0.0, 0.0, 0.0
+    kappa, tau = view.stiffness[row], a * (g + A * c) + view.tilt[row]
+    peak, integral, mean, variance = moments(
+        tau, kappa, view.root[row], view.deviation[row], view.lower[row], view.upper[row]
+    )
+    law.tau[row] = tau
+    energy += view.constant[row] + peak * (tau + 0.5 * kappa * peak)
+    return energy, integral, a * mean + c, a * a * variance
+
+
+@helper
+def draw_coordinate(law, view, i, state):
+    """Return a cell and a place in it, drawn from the law that `weigh` has found for coordinate i."""
+    row, last = view.first[i], view.first[i + 1] - 1
+    if row < last:
+        left = uniform(state)
+        for k in range(row, last + 1):
+            if law.probability[k] > 0.0:
+                row = k
+                left -= law.probability[k]
+                if left <= 0.0:
+                    break
+    lower, upper = view.lower[row], view.upper[row]
+    if view.slope[row] == 0.0:  # whatever the place, the value is the same
+        return row, peak_of(view.tilt[row], view.curvature[row], lower, upper)
+    root, deviation = view.root[row], view.deviation[row]
+    return row, draw(state, law.tau[row], view.stiffness[row], root, deviation, lower, upper, law.integral[row])
+
+
+@helper
+def record_law(recorder, view, i, x, mean, square, weight):
+    """Account for the law that `weigh` has found for coordinate i, which stands for some time; x, (d,), are values."""
+    law = recorder.expectations
+    law.open_mean[i] += weight * mean
+    law.open_square[i] += weight * square
+    for row in range(view.first[i], view.first[i + 1]):
+        law.open_cell[row] += weight * law.probability[row]
+    products_given(recorder.products, i, mean, square, x, weight)
