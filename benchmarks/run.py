@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import augmentation
 import chains
 import clusters
 import density
@@ -44,6 +45,7 @@ QUESTIONS = {
     "truncated": truncated,
     "spike-slab": spike_slab,
     "selection": selection,
+    "augmentation": augmentation,
     "refreshment-paths": refreshment_paths,
     "long-runs": long_runs,
     "chains": chains,

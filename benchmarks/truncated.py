@@ -23,17 +23,34 @@ from timing import median
 
 import bouncy
 
-TITLE = "Effective samples per CPU second on truncated Gaussians / those of coordinate Gibbs with plain averages"
+TITLE = "Effective samples per CPU second on truncated Gaussians / those of a coordinate sweep with plain averages"
 NOTE = (
     "Of the means E[x_i] on positive orthants. Effective samples are the variance of x_i over the squared error of its "
-    "mean; squared errors are those of 16 batches around the exact mean, averaged over coordinates. Median over runs."
+    "mean; squared errors are those of 16 batches around the exact mean, averaged over coordinates. Median over runs. "
+    "The coordinate sweep is a bare compiled loop that draws each variable given the others. Where variables are "
+    "independent, conditional means are exact, for which 1e6 stands."
 )
 HEADER = "model | sampler"
 
 _BATCHES = 16
 _WARMUP = 100
 _GIBBS_WARMUP = 20_000
-_RIVAL, _CONDITIONAL = "gibbs", "gibbs, conditional means"
+_RIVAL, _CONDITIONAL = "bare sweep", "bare sweep, conditional means"
+_OURS = ("gibbs", "hmc", "bps")
+# Ratio that stands for estimates without error.
+_EXACT = 1e6
+# Goals of the sampler that is best for a model.
+_GOALS = {
+    ("d = 10, equicorrelation 0", "gibbs"): 20.0,
+    ("d = 100, equicorrelation 0", "gibbs"): 20.0,
+    ("d = 10, equicorrelation 0.5", "hmc"): 2.0,
+    ("d = 100, equicorrelation 0.5", "hmc"): 3.0,
+    ("d = 500, equicorrelation 0.5", "hmc"): 8.0,
+    ("d = 10, equicorrelation 0.9", "hmc"): 7.0,
+    ("d = 100, equicorrelation 0.9", "hmc"): 60.0,
+    ("d = 1000, AR(1) 0.5, sparse", "gibbs"): 2.0,
+    ("d = 1000, AR(1) 0.9, sparse", "hmc"): 2.0,
+}
 
 
 class Problem(NamedTuple):
@@ -87,7 +104,7 @@ def _measure(problem: Problem, quick: bool) -> list[Figure]:
         for name, sampler in samplers.items():
             found[name].append(sampler(target, sweeps, seed))
     for name, several in found.items():
-        if not (problem.independent and name == _CONDITIONAL):
+        if not (problem.independent and name in _OURS[:2]):
             check_exact(several, "mean", exact.mean, f"{problem.label}, {name}")
     costs = {name: [b.cost("mean", exact.variance, exact.mean) for b in several] for name, several in found.items()}
     return [_figure(problem, name, costs) for name in samplers if name != _RIVAL]
@@ -97,7 +114,7 @@ def _samplers(problem: Problem) -> dict[str, Callable[[Any, dict[str, int], int]
     samplers: dict[str, Callable[[Any, dict[str, int], int], Batches]] = {_RIVAL: partial(_gibbs, False)}
     if not problem.independent:
         samplers[_CONDITIONAL] = partial(_gibbs, True)
-    return samplers | {name: partial(_ours, name) for name in ("hmc", "bps")}
+    return samplers | {name: partial(_ours, name) for name in _OURS}
 
 
 def _warm(target: bouncy.TruncatedGaussian, seed: int, conditional: bool = False) -> Orthant:
@@ -119,11 +136,12 @@ def _ours(name: str, target: bouncy.TruncatedGaussian, sweeps: dict[str, int], s
 
 
 def _figure(problem: Problem, name: str, costs: dict[str, list[float]]) -> Figure:
-    ratios = [rival / own for rival, own in zip(costs[_RIVAL], costs[name], strict=True)]
+    ratios = [rival / max(own, rival / _EXACT) for rival, own in zip(costs[_RIVAL], costs[name], strict=True)]
     details = {
         "model": problem.label,
         "sampler": name,
-        "effective_samples_per_cpu_second": median([1.0 / cost for cost in costs[name]]).value,
-        "of_gibbs": median([1.0 / cost for cost in costs[_RIVAL]]).value,
+        "effective_samples_per_cpu_second": min(median([1.0 / cost for cost in costs[name]]).value, 1e15),
+        "of_rival": median([1.0 / cost for cost in costs[_RIVAL]]).value,
     }
-    return Figure(f"{problem.label} | {name}", median(ratios), sense="at least", details=details)
+    goal = _GOALS.get((problem.label, name))
+    return Figure(f"{problem.label} | {name}", median(ratios), goal, sense="at least", details=details)

@@ -92,10 +92,10 @@ def of_run(run: bouncy.PathRun, n: int) -> Coefficients:
 
 
 def of_draws(draws: np.ndarray, seconds: float) -> Coefficients:
-    """Return the coefficients of the Gibbs sampler, with errors from batches."""
+    """Return the coefficients of the sampler of Albert & Chib, with errors from batches."""
     batches = draws.reshape(BATCHES, -1, draws.shape[1]).mean(axis=1)
     error = batches.std(axis=0, ddof=1) / np.sqrt(BATCHES)
-    return Coefficients("gibbs", draws.mean(axis=0), error, draws.std(axis=0), seconds)
+    return Coefficients("albert & chib", draws.mean(axis=0), error, draws.std(axis=0), seconds)
 
 
 def main(small: bool = False, out: Path = Path("output/probit.png"), seed: int = 1) -> list[Coefficients]:
@@ -106,7 +106,7 @@ def main(small: bool = False, out: Path = Path("output/probit.png"), seed: int =
     print(f"{target!r}: {np.sum(answer > 0)} of {n} say yes\n", flush=True)
     runs = [
         bouncy.sample(target, "hmc", draws=draws, seed=seed),
-        bouncy.sample(target, "bps", draws=2 * draws, seed=seed),
+        bouncy.sample(target, "gibbs", draws=8 * draws, seed=seed),
     ]
     before = time.process_time()
     reference = gibbs(X, answer, sweeps + sweeps // 20, seed)[sweeps // 20 :]
@@ -171,11 +171,11 @@ def draw_coefficients(ax: Axes, names: list[str], runs: list[bouncy.PathRun]) ->
 
 
 def draw_posterior(ax: Axes, names: list[str], name: str, runs: list[bouncy.PathRun], reference: np.ndarray) -> None:
-    """Draw the density of one coefficient, from the time in bins, over a histogram of the Gibbs sampler."""
+    """Draw the density of one coefficient, from the time in bins, over a histogram of the sampler of Albert & Chib."""
     from bouncy.plots import plot_density, style
 
     draws = reference[:, names.index(name)]
-    ax.hist(draws, bins=60, density=True, color=style.LIGHT, label="gibbs")
+    ax.hist(draws, bins=60, density=True, color=style.LIGHT, label="albert & chib")
     for run in runs:
         plot_density(run, name, ax)
     ax.set_xlim(*np.quantile(draws, [5e-4, 1 - 5e-4]))

@@ -133,6 +133,9 @@ RAYS = "piecewise/rays.py"
 SMOOTH = "piecewise/smooth_flight.py"
 WALK = "piecewise/samplers/metropolis.py"
 POTENTIAL = "piecewise/potential.py"
+MOMENTS = "conformance::test_moments_are_those_of_quadrature"
+KEPT = "gibbs::test_law_is_kept_from_exact_starts"
+EXPECTATIONS = "piecewise/expectations.py"
 LOG_PROB = "weights::test_log_prob_of_a_run_is_that_of_its_target"
 PATHS = "piecewise/recorder.py"
 ARCHIVE = "storage/archive.py"
@@ -977,6 +980,60 @@ BUGS = (
         "log p of a run without the linear term",
         (Edit("piecewise/weights.py", "0.5 * x[i] * (f[i] - view.linear[i])", "0.5 * x[i] * f[i]"),),
         (engine(LOG_PROB, "lasso-bps"),),
+    ),
+    Bug(
+        "P35",
+        "a cell weighted without the mass of its normal",
+        (Edit(EXPECTATIONS, "weight = law.integral[row]\n", "weight = 1.0 if law.integral[row] > 0.0 else 0.0\n"),),
+        (engine(MOMENTS, "spike-slab-gibbs"),),
+    ),
+    Bug(
+        "P36",
+        "the wrong side of a truncated normal whose peak is inside",
+        (Edit("piecewise/truncated.py", "(abs(z) if slope > 0.0 else z)", "abs(z)"),),
+        (engine("truncated::test_draws_follow_the_law", "case6"), engine(KEPT, "False-quadrant")),
+    ),
+    Bug(
+        "P37",
+        "A x - b that misses what decreases",
+        (Edit("piecewise/samplers/gibbs.py", "if change != 0.0:", "if change > 0.0:"),),
+        (engine("gibbs::test_products_are_kept_up_to_date"),),
+    ),
+    Bug(
+        "P38",
+        "E[x^2] without the variance within cells",
+        (
+            Edit(
+                EXPECTATIONS,
+                "square += weight * (law.variance[row] + law.mean[row] * law.mean[row])",
+                "square += weight * law.mean[row] * law.mean[row]",
+            ),
+        ),
+        (engine(MOMENTS, "spike-slab-gibbs"),),
+    ),
+    Bug(
+        "P39",
+        "a point mass that counts twice",
+        (Edit(EXPECTATIONS, "view.log_still[row], 1.0, c, 0.0", "view.log_still[row], 2.0, c, 0.0"),),
+        (engine(MOMENTS, "spike-slab-gibbs"),),
+    ),
+    Bug(
+        "P40",
+        "expectations at the end of a trajectory that do not see the linear term",
+        (Edit(EXPECTATIONS, "f[i] - view.linear[i], x[i])", "f[i], x[i])"),),
+        (engine(MOMENTS, "truncated gaussian-hmc"),),
+    ),
+    Bug(
+        "P41",
+        "a table whose two parts do not meet where the peak is at the end of a half-line",
+        (
+            Edit(
+                "piecewise/truncated.py",
+                "place = _PANELS * (1.0 + rho * per_unit * (1.0 if rho >= 0.0 else 1.0 / _FURTHEST))",
+                "place = _PANELS * (1.0 + rho * per_unit * (1.0 if rho > 0.0 else 1.1 / _FURTHEST))",
+            ),
+        ),
+        (engine("truncated::test_moments_are_those_of_quadrature", "case6"),),
     ),
     Bug(
         "G1",

@@ -36,6 +36,10 @@ def _covered(name: str, sampler: str, replications: int) -> dict[str, np.ndarray
             "median": (*(column[moving] for column in run.quantile(0.5)), median[moving]),
             "probability": (*run.probability(lower=0.1), share),
         }
+        if name.startswith("spike-slab"):
+            zero = target.cells.slope == 0.0
+            estimates["inclusion"] = run.inclusion, run.inclusion_se, 1.0 - exact.cell[zero]
+            estimates["path_inclusion"] = run.path_inclusion, run.path_inclusion_se, 1.0 - exact.cell[zero]
         for kind, (value, error, truth) in estimates.items():
             covered.setdefault(kind, []).append((np.abs(value - truth) <= t * error).ravel())
     return {kind: np.array(rows) for kind, rows in covered.items()}
@@ -45,6 +49,7 @@ def _covered(name: str, sampler: str, replications: int) -> dict[str, np.ndarray
 @pytest.mark.parametrize(
     ("name", "sampler"),
     [("truncated gaussian", "bps"), ("truncated gaussian", "hmc"),
+     ("truncated gaussian", "gibbs"), ("spike-slab", "gibbs"),
      ("mixed-binary-gaussian-truncated", "bps"), ("density-well", "bps")],
 )  # fmt: skip
 def test_intervals_cover(name, sampler):

@@ -122,7 +122,7 @@ def test_plot_inclusion_sorts_and_shows_95_percent(run):
     assert [text.get_text() for text in ax.get_yticklabels()] == [LABELS[i] for i in order]
     ends = np.array([segment[:, 0] for segment in bars.get_segments()])
     np.testing.assert_allclose(ends.T, np.array(run.interval("inclusion", 0.95))[:, order])
-    assert points.get_color() == style.colour_of("bps")
+    assert points.get_color() == style.colour_of("gibbs")
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first row is on top"
 
 
@@ -132,7 +132,8 @@ def test_plot_inclusion_shows_the_variables_that_are_asked_for(run, data):
     selection = bouncy.sample(bouncy.VariableSelection(X, y, labels=LABELS), chains=2, draws=100, seed=0)
     ax = plot_inclusion(run, ["d", "b"])
     assert plot_inclusion(selection, ["d", 1], ax, shift=0.3) is ax
-    first, second = (container[0] for container in ax.containers if container.get_label().startswith("bps"))
+    ours = [container for container in ax.containers if container.get_label().startswith(("gibbs", "bps"))]
+    first, second = (container[0] for container in ours)
     np.testing.assert_array_equal(first.get_xdata(), run.inclusion[[3, 1]])
     np.testing.assert_array_equal(second.get_xdata(), (1 + selection.mean[[3, 1]]) / 2)
     np.testing.assert_allclose(second.get_ydata(), [0.3, 1.3])

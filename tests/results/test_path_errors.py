@@ -111,7 +111,7 @@ def test_coefficients_that_are_always_zero_have_an_error(seed):
     X = np.random.default_rng(0).standard_normal((60, 3))
     y = 10.0 * X[:, 0] + np.random.default_rng(1).standard_normal(60)
     target = bouncy.SpikeSlab(X, y, inclusion=1e-6, slab_scale=5.0, noise_scale=1.0)
-    run = bouncy.sample(target, draws=200, chains=2, seed=seed, initial=[10.0, 0.0, 0.0])
+    run = bouncy.sample(target, "bps", draws=200, chains=2, seed=seed, initial=[10.0, 0.0, 0.0])
     assert run.flips_per_site[1:].tolist() == [0, 0]
     assert run.mean[1:].tolist() == [0.0, 0.0]
     for error in (run.inclusion_se, run.mean_se, run.variance_se, run.covariance_se):
@@ -127,7 +127,7 @@ def test_coefficients_that_are_always_zero_have_an_error(seed):
 def test_spins_of_mixed_targets_have_an_error(seed):
     """Catches zeros for a spin of a mixed target that never flips, alone and beside a variable that moves."""
     target = bouncy.MixedBinaryGaussian(np.zeros((1, 1)), [40.0], precision=[[1.0]])
-    run = bouncy.sample(target, draws=200, chains=2, seed=seed, initial=[-1.0, 0.0])
+    run = bouncy.sample(target, "bps", draws=200, chains=2, seed=seed, initial=[-1.0, 0.0])
     assert run.mean[0] == pytest.approx(-1.0, abs=1e-12)
     assert 0.0 < run.mean_se[0] < 0.2
     assert (run.covariance_se > 0.0).all()

@@ -93,7 +93,7 @@ def test_events_and_rates_are_reported(run):
     assert report["flips"] == 0
     assert min(report["hits"], report["bounces"], report["refreshments"]) > 1000
     assert abs(report["hit_rate_z"]) < 6
-    gaussian = bouncy.sample(bouncy.Gaussian(np.zeros(3), cov=1.0), chains=8, draws=400, seed=1, progress=False)
+    gaussian = bouncy.sample(bouncy.Gaussian(np.zeros(3), cov=1.0), "bps", chains=8, draws=400, seed=1, progress=False)
     assert gaussian.diagnostics["hits"] == 0
     assert np.isnan(gaussian.diagnostics["hit_rate_z"])
     assert abs(gaussian.diagnostics["bounce_rate_z"]) < 6

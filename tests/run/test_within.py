@@ -119,7 +119,7 @@ def test_parameters_go_to_arviz():
     run = bouncy.sample(within, chains=2, draws=20, warmup=5, seed=0, progress=False)
     assert run.parameters["scales"].shape == (2, 20, 2)
     assert run.to_arviz()["posterior"]["scales"].dims == ("chain", "draw", "scales_dim_0")
-    assert repr(run).startswith("<Run of bps on Gaussian(d=2, dense) within scales")
+    assert repr(run).startswith("<Run of hmc on Gaussian(d=2, dense) within scales")
 
 
 @pytest.mark.parametrize(

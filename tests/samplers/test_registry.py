@@ -8,6 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+import scipy.sparse
 from click.testing import CliRunner
 
 import bouncy
@@ -42,13 +43,18 @@ def test_defaults():
     assert as_sampler(SPINS).name == "bps-gaussian"
     assert as_sampler(FIXED).name == "metropolis-swap"
     assert as_sampler(SPINS.one_hot([[0]])).name == "metropolis-mixed"
-    assert as_sampler(LASSO).name == as_sampler(WELL).name == "bps"
+    assert as_sampler(WELL).name == "bps"
+    assert as_sampler(LASSO).name == "gibbs"
+    assert as_sampler(NORMAL).name == "hmc"
+    chain = scipy.sparse.diags_array([np.full(39, 0.4), np.ones(40), np.full(39, 0.4)], offsets=[-1, 0, 1])
+    assert as_sampler(bouncy.TruncatedGaussian(0.0, precision=chain, lower=0.0)).name == "gibbs"
+    assert as_sampler(bouncy.TruncatedGaussian([0.0, 0.0], cov=1.0, lower=[20.0, 0.0])).name == "gibbs"
 
 
 def test_within_takes_the_samplers_of_its_block():
     """Catches a scheme that gets the default, or the refusal, of another kind of target."""
     scheme = bouncy.Within(lambda scale: NORMAL, {"scale": lambda x, parameters, generator: 1.0}, {"scale": 1.0})
-    assert as_sampler(scheme) == bouncy.piecewise.BPS()
+    assert as_sampler(scheme) == bouncy.piecewise.HMC()
     assert as_sampler(scheme, "hmc") == bouncy.piecewise.HMC()
     with pytest.raises(ValueError, match="Gaussian is continuous and can be sampled by: bps, gibbs, gibbs-random, hmc"):
         as_sampler(scheme, "metropolis")

@@ -34,6 +34,8 @@ from bouncy.cli._runs import (
 )
 
 _SAMPLING, _CHECKPOINTS = "Sampling", "Checkpoints"
+# The default of all models but those with constraints.
+_DEFAULT = "bps-gaussian"
 
 
 def _samplers() -> list[str]:
@@ -44,9 +46,7 @@ def _samplers() -> list[str]:
 
 
 def _samplers_help() -> str:
-    from bouncy.samplers import DEFAULTS
-
-    return ", ".join(name + " (the default)" * (name in DEFAULTS) for name in _samplers()) + "."
+    return ", ".join(name + " (the default)" * (name == _DEFAULT) for name in _samplers()) + "."
 
 
 _sampling_options = combined(

@@ -74,6 +74,11 @@ class PathTarget(_Base, ABC):
         return read_only(np.where(still, 0.0, least)), read_only(np.where(still, 0.0, most))
 
     @property
+    def default_sampler(self) -> str:
+        """Name of the sampler that is used where none is asked for: the one with the best worst case."""
+        return "bps"
+
+    @property
     def rates(self) -> tuple[float | None, float | None]:
         """Expected wall hits and bounces per unit time at stationarity, where they are known in closed form.
 
@@ -139,6 +144,10 @@ class PathTarget(_Base, ABC):
 
 class PiecewiseTarget(PathTarget):
     """A density proportional to exp(-U) whose potential is quadratic on each cell of an axis-aligned partition."""
+
+    @property
+    def default_sampler(self) -> str:
+        return "gibbs"
 
     @cached_property
     @abstractmethod

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import helper
-from bouncy._dispatch import part
+from bouncy._dispatch import generic, implements, part
 from bouncy._random import uniform
-from bouncy.piecewise.coupling import diagonal
+from bouncy.piecewise.coupling import diagonal, multiply
 from bouncy.piecewise.products import products_given
 from bouncy.piecewise.truncated import draw, moments, peak_of
 from bouncy.recorders.batches import Batch
@@ -88,8 +88,8 @@ def weigh(law, view, i, f, x):
     """
     A = diagonal(view.coupling, i)
     g = f - A * x
-    first, last = view.first[i], view.first[i + 1]
-    if last == first + 1:
+    first, last = np.uint64(view.first[i]), np.uint64(view.first[i + 1])  # unsigned, which skips the wraparound check
+    if view.first[i + 1] == view.first[i] + 1:
         energy, integral, mean, variance = _weigh_cell(law, view, first, A, g)
         law.integral[first], law.probability[first] = integral, 1.0
         return mean, variance + mean * mean, 0.0 < integral < inf
@@ -134,12 +134,12 @@ def _weigh_cell(law, view, row, A, g):
 @helper
 def draw_coordinate(law, view, i, state):
     """Return a cell and a place in it, drawn from the law that `weigh` has found for coordinate i."""
-    row, last = view.first[i], view.first[i + 1] - 1
-    if row < last:
+    row, last = np.uint64(view.first[i]), np.uint64(view.first[i + 1])
+    if view.first[i + 1] > view.first[i] + 1:
         left = uniform(state)
-        for k in range(row, last + 1):
+        for k in range(row, last):
             if law.probability[k] > 0.0:
-                row = k
+                row = np.uint64(k)
                 left -= law.probability[k]
                 if left <= 0.0:
                     break
@@ -156,6 +156,27 @@ def record_law(recorder, view, i, x, mean, square, weight):
     law = recorder.expectations
     law.open_mean[i] += weight * mean
     law.open_square[i] += weight * square
-    for row in range(view.first[i], view.first[i + 1]):
+    for row in range(np.uint64(view.first[i]), np.uint64(view.first[i + 1])):
         law.open_cell[row] += weight * law.probability[row]
     products_given(recorder.products, i, mean, square, x, weight)
+
+
+@generic
+def record_laws(law, recorder, view, x, f, weight):
+    """Account for the laws of all coordinates at values x, (d,), which stand for some time; writes A x into `f`.
+
+    `law` is that of the recorder: where it keeps nothing, nothing is done.
+    """
+
+
+@implements(record_laws, NoExpectations)
+def _record_nothing(law, recorder, view, x, f, weight):
+    pass
+
+
+@implements(record_laws, Expectations)
+def _record_laws(law, recorder, view, x, f, weight):
+    multiply(view.coupling, x, f)
+    for i in range(x.size):
+        mean, square, _ = weigh(law, view, i, f[i] - view.linear[i], x[i])
+        record_law(recorder, view, i, x, mean, square, weight)

@@ -46,9 +46,9 @@ def _half_lines(place: Array) -> Array:
     """Return integral, mean and variance of exp(-rho t - kappa t^2 / 2) over t > 0, (3, n), at places in the table.
 
     Up to 1, kappa = 1 and rho is from -8 to 0, and the integral is relative to the peak. From 1 to 2, kappa = u^2 and
-    rho = 1 - u, for u from 0 to 1.
+    rho = 1 - u, for u from 1 down to 0. At 1 both are half of a normal, so that rounding may lead to either side.
     """
-    inside, u = np.minimum(_FURTHEST * (place - 1.0), 0.0), np.where(place < 1.0, 1.0, place - 1.0)
+    inside, u = np.minimum(_FURTHEST * (place - 1.0), 0.0), np.where(place < 1.0, 1.0, 2.0 - place)
     rho, kappa = np.where(place < 1.0, inside, 1.0 - u), u * u
     reach = np.maximum(rho, 0.0)
     end = 2.0 * _NEGLIGIBLE / (reach + np.sqrt(reach * reach + 2.0 * _NEGLIGIBLE * kappa)) - inside
@@ -90,16 +90,23 @@ def half_line(rho, root, deviation):
     if rho <= -_FURTHEST * root:
         return _FULL * deviation, -rho * deviation * deviation, deviation * deviation
     per_unit = 1.0 / (max(rho, 0.0) + root)
-    place = _PANELS * (1.0 + (root if rho >= 0.0 else rho * (1.0 / _FURTHEST)) * per_unit)
-    k = max(min(np.int64(place), 2 * _PANELS - 1), 0)  # 0 for a place that is no number
+    place = _PANELS * (1.0 + rho * per_unit * (1.0 if rho >= 0.0 else 1.0 / _FURTHEST))
+    k = max(min(int(place), 2 * _PANELS - 1), 0)  # 0 for a place that is no number
     s = place - k - 0.5
-    row = _TABLE[np.uint64(k)]  # unsigned, which skips the wraparound check
-    integral = mean = variance = 0.0
-    for j in range(_DEGREE, -1, -1):
-        integral = integral * s + row[j, 0]
-        mean = mean * s + row[j, 1]
-        variance = variance * s + row[j, 2]
-    return integral * per_unit, mean * per_unit, variance * per_unit * per_unit
+    row, square = _TABLE[np.uint64(k)], s * s  # unsigned, which skips the wraparound check
+    even, odd = row[_DEGREE - 1], row[_DEGREE]
+    integral, mean, variance = even[0], even[1], even[2]
+    more_integral, more_mean, more_variance = odd[0], odd[1], odd[2]
+    # Even and odd powers by themselves, which have not to wait for each other.
+    for j in range(_DEGREE - 3, -1, -2):
+        integral = integral * square + row[j, 0]
+        mean = mean * square + row[j, 1]
+        variance = variance * square + row[j, 2]
+        more_integral = more_integral * square + row[j + 1, 0]
+        more_mean = more_mean * square + row[j + 1, 1]
+        more_variance = more_variance * square + row[j + 1, 2]
+    variance = (variance + s * more_variance) * per_unit * per_unit
+    return (integral + s * more_integral) * per_unit, (mean + s * more_mean) * per_unit, variance
 
 
 @helper
@@ -241,7 +248,8 @@ def draw(state, tau, kappa, root, deviation, lower, upper, integral):
     away = _way(tau, kappa, lower, upper)
     start = lower if away > 0.0 else upper
     slope = away * slope_at(tau, kappa, start)
-    far = _draw_away(state, slope, kappa, root, deviation, upper - lower, integral > _LIKELY * _FULL * deviation)
+    likely = lower == -inf or upper == inf or integral > _LIKELY * _FULL * deviation
+    far = _draw_away(state, slope, kappa, root, deviation, upper - lower, likely)
     return min(max(start + away * far, lower), upper)
 
 

@@ -204,7 +204,10 @@ class PathRun(Run):
         for i in range(self.target.d):
             own = slice(first[i], first[i + 1])
             moves = self._cells("slope")[own] != 0.0
-            mass = np.where(moves & (seen[own] == 0.0), 0.0, given[own])  # of which nothing more is known
+            # Where in a cell that was never seen its mass lies is not known: the other cells share it.
+            mass, moving = given[own].copy(), given[own][moves].sum()
+            mass[moves & (seen[own] == 0.0)] = 0.0
+            mass[moves] *= moving / mass[moves].sum() if mass[moves].any() else 0.0
             mass /= mass.sum()
             at = self._cells("shift")[own][~moves]
             atoms = [Atom(float(x), float(share)) for x, share in zip(at, mass[~moves], strict=True)]

@@ -321,7 +321,8 @@ class Run(ABC):
         On a `VariableSelection`, also a clamped or tempered one, the probability of variable j is (1 + E[s_j])/2, with
         E[s_j] the average of the conditional means E[s_j | rest] (Rao-Blackwellised), so that small probabilities are
         estimated from all sweeps and not from the few visits alone. On a `SpikeSlab`, and on every target where zero
-        has a probability of its own, it is the share of time in which the coefficient was not zero.
+        has a probability of its own, it is the average of the probability given all others with "gibbs", and the share
+        of time in which the coefficient was not zero with "bps".
 
         Raises
         ------

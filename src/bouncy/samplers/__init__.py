@@ -12,8 +12,6 @@ from bouncy.targets.contract import Target
 # Kinds of samplers of spins: of all targets, and of ferromagnets.
 OF_SPINS = (SpinSampler, ClusterSampler)
 Kind = type[Sampler] | tuple[type[Sampler], ...]
-# The default for a target is the first of these that accepts it.
-DEFAULTS = ("bps-gaussian", "metropolis-swap", "metropolis-mixed", "bps")
 
 
 def registry(kind: Kind = Sampler) -> list[Named]:
@@ -33,7 +31,7 @@ def as_sampler(target: Any, asked: str | Sampler | None = None) -> Any:
     target = target.sampled
     known = {entry.name: entry.sampler for entry in registry() if entry.sampler.accepts(target)}
     if asked is None:
-        return next(known[name] for name in DEFAULTS if name in known)
+        return known[target.default_sampler]
     if isinstance(asked, Sampler) and asked.accepts(target):
         return asked
     if isinstance(asked, str) and asked in known:

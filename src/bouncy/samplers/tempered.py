@@ -147,7 +147,7 @@ class Tempered(SpinSampler):
         """Return what moves the spins of a target: swaps where it is restricted and nothing else was asked for."""
         if target.constraint is None or self.base != _BASE.name:
             return self.base
-        return "metropolis-mixed" if target.constraint.free.size else "metropolis-swap"
+        return target.default_sampler
 
     def refusal(self, target: Target) -> str | None:
         return replace(self, base=self.base_on(target)).base_sampler.refusal(target)

@@ -165,6 +165,13 @@ class Target(_Base, ABC):
         """Return how often two sites should be tried to trade places, a symmetric matrix; None where all are alike."""
         return None
 
+    @property
+    def default_sampler(self) -> str:
+        """Name of the sampler that is used where none is asked for."""
+        if self.constraint is None:
+            return "bps-gaussian"
+        return "metropolis-mixed" if self.constraint.free.size else "metropolis-swap"
+
     def start(self, generator: np.random.Generator) -> NDArray[np.int8]:
         """Return spins for a chain to start from, shape (d,): uniformly random ones by default."""
         bits = generator.integers(0, 2, self.d, dtype=np.int8)

@@ -177,7 +177,7 @@ def _move(scan, view, recorder, i):
     row, y = draw_coordinate(recorder.expectations, view, i, scan.rng)
     x = view.slope[row] * y + view.shift[row]
     change = x - scan.x[i]
-    if row != scan.row[i]:
+    if np.int64(row) != scan.row[i]:
         recorder.flips[i] += 1
         recorder.open_events[FLIPS] += 1.0
     scan.y[i], scan.x[i], scan.row[i] = y, x, row

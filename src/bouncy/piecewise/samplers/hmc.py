@@ -16,6 +16,7 @@ from bouncy._random import fill_normal, new_state
 from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative
 from bouncy.piecewise.contract import PathTarget
+from bouncy.piecewise.expectations import record_laws
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_point
 from bouncy.piecewise.recorder import end_sweep, record_point
@@ -39,7 +40,8 @@ class HMC(PathSampler):
 
     A trajectory begins with a velocity from N(0, covariance), follows Hamilton's equations, whose solutions are sines
     and cosines, and reflects off the walls of the box. There is no step size, and nothing is rejected. A draw is the
-    state at the end of a trajectory, and averages are over such ends.
+    state at the end of a trajectory. Means, variances and covariances are averages over such ends, of expectations of
+    each variable given all others.
 
     Parameters
     ----------
@@ -90,6 +92,10 @@ class HMC(PathSampler):
     def unit(self) -> str:
         return "trajectories"
 
+    @property
+    def records_expectations(self) -> bool:
+        return True
+
     def accepts(self, target: Samplable[Any]) -> bool:
         return isinstance(target, Normal)
 
@@ -117,14 +123,12 @@ class HMC(PathSampler):
 
     def _check_hits(self, target: Normal) -> None:
         """Raise if a variable meets its walls so often that a trajectory would take minutes."""
-        sd = np.sqrt(np.diagonal(target.covariance))
-        beyond = np.maximum(np.maximum(target.lower - target.mean, target.mean - target.upper), 0.0) / sd
-        hits = self.travel_time * np.maximum(beyond, sd / (target.upper - target.lower))
+        hits = self.travel_time * target.wall_hits
         worst = int(np.argmax(hits))
         if hits[worst] > _MOST_HITS:
             raise ValueError(
                 f"variable {worst} would meet its walls about {hits[worst]:.1g} times in each trajectory, as its box "
-                'is far from its mean or narrow beside its standard deviation; use the sampler "bps"'
+                'is far from its mean or narrow beside its standard deviation; use the sampler "gibbs"'
             )
 
 
@@ -195,6 +199,7 @@ def _sweep(motion, view, recorder, sweep_time):
         motion.y[i] = values[i] / motion.scale[i]
         record_point(recorder, i, motion.row[i], values[i], 1.0, sweep_time)
     products_point(recorder.products, values, sweep_time)
+    record_laws(recorder.expectations, recorder, view, values, motion.soonness, sweep_time)
     end_sweep(recorder, values, -energy)
     return True
 

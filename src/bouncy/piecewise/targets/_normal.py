@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 
 # With a smaller standard deviation, relative to its value, a variable has too few digits to move in.
 _RESOLUTION = 1e-10
+# A variable that meets its walls more often in a trajectory of "hmc" is moved faster by "gibbs".
+_MANY_HITS = 10.0
 
 
 class Normal(PiecewiseTarget):
@@ -109,6 +111,18 @@ class Normal(PiecewiseTarget):
         if (P.count_nonzero() if scipy.sparse.issparse(P) else np.count_nonzero(P)) > self.d:
             return None
         return read_only(densities_at_ends(self._mean, 1.0 / np.sqrt(P.diagonal()), self._lower, self._upper))
+
+    @cached_property
+    def wall_hits(self) -> Array:
+        """How often about each variable meets a wall in the time in which a Gaussian is drawn anew, (d,)."""
+        sd = np.sqrt(np.diagonal(self._covariance))
+        beyond = np.maximum(np.maximum(self._lower - self._mean, self._mean - self._upper), 0.0) / sd
+        return read_only(np.maximum(beyond, sd / (self._upper - self._lower)))
+
+    @cached_property
+    def default_sampler(self) -> str:
+        """The one that follows correlations, unless it would give up a sparse precision or meet walls all the time."""
+        return "gibbs" if scipy.sparse.issparse(self._precision) or self.wall_hits.max() > _MANY_HITS else "hmc"
 
     @cached_property
     def potential(self) -> Potential:

@@ -1,0 +1,208 @@
+"""Gibbs sampling of continuous and mixed targets: its law from exact starts, its expectations, its tails and limits.
+
+The conformance tests compare every target with quadrature; here are laws that it must leave as they are, larger models
+whose answers are known, and cells in which digits are few.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import cached_property
+from math import inf
+
+import numpy as np
+import pytest
+
+import bouncy
+from bouncy._random import new_state
+from bouncy.piecewise.expectations import new_expectations
+from bouncy.piecewise.motion import advance, prepare
+from bouncy.piecewise.potential import Cells, Potential, new_view
+from bouncy.piecewise.products import given_products
+from bouncy.piecewise.recorder import new_path_recorder, open_sums
+from bouncy.piecewise.samplers.gibbs import new_scan
+from bouncy.targets.contract import TargetError
+from conftest import base_seed
+from helpers.replicates_piecewise import locate
+from helpers.statistics import z_test
+from piecewise.laws import LAWS
+
+SEED = base_seed()
+QUICK = {"chains": 4, "seed": SEED, "progress": False, "pairs": "all"}
+# What says where inside of a cell a coordinate is that stands for one value: to which the sampler pays no attention.
+OF_PLACES = {"inside the spike", "distances"}
+
+
+@pytest.mark.parametrize("name", ["correlated", "quadrant", "jump-kink-flat", "spike-slab", "mixed-exponential"])
+@pytest.mark.parametrize("random", [False, True])
+def test_law_is_kept_from_exact_starts(name, random):
+    """L2: a wrong weight of a cell, side of a truncated normal or stale A x - b moves the law away from its start.
+
+    Alpha 1e-6 for each assertion; sees errors of 0.15 standard deviations in averages and distances of 0.1 to 0.3 in
+    the law of the final states.
+    """
+    law, n, sweeps = LAWS[name](), 3000, 3
+    cells, d = law.potential.cells, law.d
+    starts = law.draw(np.random.default_rng([SEED, 1]), n)
+    rows, view = locate(cells, starts), new_view(law.potential, law.scale)
+    scan = new_scan(starts[0] / law.scale, rows[0], random, new_state(np.random.SeedSequence([SEED, 2])))
+    found: dict[str, list[np.ndarray]] = {"mean": [], "square": [], "products": [], "path_mean": []}
+    y, row, x = np.empty((n, d)), np.empty((n, d), np.int64), np.empty((n, d))
+    for k in range(n):
+        size = cells.lower.size
+        recorder = new_path_recorder(d, size, np.zeros(d), np.zeros(d), given_products(d), new_expectations(d, size))
+        scan.y[:], scan.row[:] = starts[k] / law.scale, rows[k]
+        prepare(scan, view, recorder.evaluations)
+        assert advance(scan, view, recorder, 1.0, sweeps) == 0
+        sums = open_sums(recorder)
+        for key, several in found.items():
+            several.append(sums[key] / sweeps)
+        y[k], row[k], x[k] = scan.y * law.scale, scan.row, scan.x
+    np.testing.assert_allclose(x, cells.slope[row] * y + cells.shift[row], rtol=1e-12, atol=1e-12)
+    spread = np.sqrt(np.diag(law.product))
+    z_test(found["mean"], law.mean, detect=0.15 * spread, name="expectations").check()
+    z_test(found["square"], np.diag(law.product), detect=0.3 * spread**2, name="squares").check()
+    products = np.array(found["products"]).reshape(n, d, d)
+    sizes = np.outer(spread, spread)
+    z_test(0.5 * (products + products.transpose(0, 2, 1)), law.product, detect=0.3 * sizes, name="products").check()
+    z_test(found["path_mean"], law.mean, detect=0.15 * spread, name="values").check()
+    tested = [outcome for outcome in law.final(y, x, 0.1) if outcome.test not in OF_PLACES]
+    assert tested
+    for outcome in tested:
+        outcome.check()
+
+
+def models_of(target: bouncy.SpikeSlab) -> tuple[np.ndarray, np.ndarray]:
+    """Return inclusion probabilities and posterior means, (p,) each, by enumeration of all models."""
+    A, b, p = target._precision(), target.potential.linear, target.d
+    log_weight, kept, mean = [], [], []
+    for model in itertools.product([False, True], repeat=p):
+        m = np.array(model)
+        root = np.linalg.cholesky(A[np.ix_(m, m)]) if m.any() else np.zeros((0, 0))
+        half = np.linalg.solve(root, b[m])
+        prior = np.log(target.inclusion[m] / target.slab_scale[m]).sum() + np.log1p(-target.inclusion[~m]).sum()
+        log_weight.append(prior + 0.5 * half @ half - np.log(np.diag(root)).sum())
+        kept.append(m)
+        mean.append(np.zeros(p))
+        mean[-1][m] = np.linalg.solve(root.T, half)
+    weight = np.exp(np.array(log_weight) - max(log_weight))
+    weight /= weight.sum()
+    return weight @ np.array(kept), weight @ np.array(mean)
+
+
+def test_spike_and_slab_is_that_of_all_models():
+    """Catches weights that only ten correlated variables bring out: enumeration of 1024 models.
+
+    A score beyond 7 comes up with probability 1e-7; errors are below 0.01, so that one of 0.07 is seen.
+    """
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((40, 10)) + 0.5 * rng.standard_normal((40, 1))
+    y = X @ np.r_[0.6, -0.3, 0.2, np.zeros(7)] + rng.standard_normal(40)
+    target = bouncy.SpikeSlab(X, y, inclusion=0.3, slab_scale=1.0, noise_scale=1.0)
+    run = bouncy.sample(target, "gibbs", draws=4000, **QUICK)
+    inclusion, mean = models_of(target)
+    assert max(run.inclusion_se.max(), run.mean_se.max()) < 0.01
+    assert (np.abs(run.inclusion - inclusion) < 7 * run.inclusion_se).all()
+    assert (np.abs(run.mean - mean) < 7 * run.mean_se).all()
+    assert (np.abs(run.path_inclusion - inclusion) < 7 * run.path_inclusion_se).all()
+    positive, error = run.probability(lower=0.0)
+    negative = run.probability(upper=-1e-300)[0]
+    assert (np.abs(positive + negative - 1.0) < 7 * error + 1e-9).all()
+
+
+def test_independent_variables_have_exact_expectations():
+    """Catches expectations that are not those of the law, and errors that are made up where there are none.
+
+    Walls 40 standard deviations out, a cell of width 1e-12, a cell that a wall is far inside of.
+    """
+    lower, upper = np.array([40.0, 0.0, -inf, 1.0]), np.array([inf, 1e-12, -38.0, 2.0])
+    target = bouncy.TruncatedGaussian(np.zeros(4), cov=1.0, lower=lower, upper=upper)
+    run = bouncy.sample(target, "gibbs", draws=200, **QUICK)
+    # E[z | z > a] = a + 1/a - 2/a^3 + 10/a^5 - 74/a^7 + ..., and Var = 1/a^2 - 6/a^4 + 50/a^6 - ...
+    tail = lambda a: a + 1 / a - 2 / a**3 + 10 / a**5 - 74 / a**7  # noqa: E731
+    grid = np.linspace(1.0, 2.0, 200_001)
+    weight = np.exp(-0.5 * grid**2)
+    np.testing.assert_allclose(
+        run.mean, [tail(40.0), 0.5e-12, -tail(38.0), np.average(grid, weights=weight)], rtol=1e-6, atol=0.0
+    )
+    assert run.mean[0] - 40.0 == pytest.approx(tail(40.0) - 40.0, rel=1e-6)
+    assert (run.mean_se <= 1e-12 * np.abs(run.mean)).all()
+    draws = run.draws.reshape(-1, 4)
+    assert ((draws >= lower) & (draws <= upper)).all()
+    assert draws[:, 0].std() == pytest.approx(1 / 40.0, rel=0.3)
+    assert draws[:, 1].std() == pytest.approx(1e-12 / np.sqrt(12.0), rel=0.3)
+    assert run.path_mean[3] == pytest.approx(run.mean[3], abs=7 * run.path_mean_se[3])
+    half = bouncy.TruncatedGaussian(np.zeros(3), cov=np.eye(3), lower=0.0)  # walls at the peaks, but for rounding
+    for sampler in ("gibbs", "hmc"):
+        run = bouncy.sample(half, sampler, draws=200, **QUICK)
+        np.testing.assert_allclose(run.mean, np.sqrt(2 / np.pi), rtol=1e-12)
+        np.testing.assert_allclose(run.variance, 1 - 2 / np.pi, rtol=1e-12)
+
+
+def test_products_are_kept_up_to_date():
+    """Catches A x - b that drifts, or misses the change of a variable, dense and over many sweeps."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((30, 12))
+    target = bouncy.BayesianLasso(X, X[:, 0] + rng.standard_normal(30), penalty=1.0, noise_scale=1.0)
+    (worker,) = target.workers(bouncy.piecewise.Gibbs(), _plan(), [np.random.SeedSequence(SEED)], [None])
+    for sweeps in (1, 30, 40, 500):
+        worker.advance(sweeps)
+        expected = target.potential.coupling @ worker.motion.x - target.potential.linear
+        np.testing.assert_allclose(worker.motion.F, expected, rtol=1e-10, atol=1e-10)
+
+
+def _plan():
+    from bouncy.workers.contract import Plan
+
+    return Plan(1, 32, "all", 1)
+
+
+class Open(bouncy.PiecewiseTarget):
+    """A flat density on a half-line, which has no integral."""
+
+    d = 1
+
+    @cached_property
+    def potential(self) -> Potential:
+        return Potential(np.zeros((1, 1)), np.zeros(1), Cells.alike(1, [0.0, inf]))
+
+    def start(self, generator: np.random.Generator) -> np.ndarray:
+        return np.ones(1)
+
+
+def test_a_density_without_an_integral_is_refused():
+    """Catches draws from a law that does not exist."""
+    with pytest.raises(TargetError, match="no law given the others whose integral is finite"):
+        bouncy.sample(Open(), "gibbs", draws=10, **QUICK)
+
+
+class Forbidden(bouncy.PiecewiseTarget):
+    """A uniform density on (0, 1) and (2, 3), with an interval between them that is never entered."""
+
+    d = 1
+
+    @cached_property
+    def potential(self) -> Potential:
+        cells = Cells.alike(1, [0.0, 1.0, 2.0, 3.0], constant=[0.0, inf, np.log(3.0)])
+        return Potential(np.zeros((1, 1)), np.zeros(1), cells)
+
+    def start(self, generator: np.random.Generator) -> np.ndarray:
+        return np.full(1, 0.5)
+
+
+def test_forbidden_intervals_are_jumped_over():
+    """Catches a cell that is entered though it has no mass: probabilities 3/4, 0 and 1/4, exactly."""
+    run = bouncy.sample(Forbidden(), "gibbs", draws=500, **QUICK)
+    assert run.mean == pytest.approx([0.75 * 0.5 + 0.25 * 2.5], rel=1e-12)
+    assert run.probability(1.0, 2.0)[0] == pytest.approx([0.0], abs=1e-12)
+    assert run.probability(2.0, 3.0)[0] == pytest.approx([0.25], rel=1e-12)
+    assert not ((run.draws > 1.0) & (run.draws < 2.0)).any()
+    assert (run.draws > 2.0).mean() == pytest.approx(0.25, abs=0.07)
+    middle, error = run.probability(upper=0.5)
+    assert abs(middle[0] - 0.375) < 7 * error[0]
+
+
+def test_bad_scans_are_refused():
+    """Catches a scan that stands for another one in silence."""
+    with pytest.raises(ValueError, match="scan is 'diagonal'; expected one of: systematic, random"):
+        bouncy.piecewise.Gibbs("diagonal")
