@@ -2046,7 +2046,7 @@ BUGS = (
         "W10",
         "the reference of a restricted ladder is not drawn anew",
         (Edit(SWAP_LADDER, "        _draw_reference(toll, target, s, reference)\n", ""),),
-        (swap_ladder("test_the_product_law_stays[sum]"),),
+        (swap_ladder("test_the_reference_is_drawn_anew_in_each_scan[sum]"),),
     ),
     Bug(
         "W11",

@@ -239,6 +239,7 @@ def test_entries_of_the_header_with_wrong_values_are_refused(kept, tmp_path):
         ("target", "shape", [[2, 2], "x", [0]]),
         ("target", "kind", ["paths", None, []]),
         ("target", "selects_variables", [None, 0, "x"]),
+        ("target", "log_size", [None, "x", -1.0]),
         ("origin", "versions", [None, []]),
     ],
 )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bouncy
-from bouncy.workers.contract import Plan
+from bouncy.workers.contract import Keep, Plan
 from bouncy.workers.flock_kernel import settle_flock
 from bouncy.workers.ladder import LadderWorker
 from conftest import base_seed
@@ -85,6 +85,17 @@ def test_the_product_law_stays(case):
     for k, table in enumerate(counts):
         expected = np.outer(p[k], p[k + 1])
         chi_square_test(table, expected, name=f"rungs {k} and {k + 1}", detect=0.13).check()
+
+
+@pytest.mark.parametrize("case", ["sum", "groups-and-free"])
+def test_the_reference_is_drawn_anew_in_each_scan(case):
+    """Catches a reference that stays, which leaves all laws as they are: successive V there are independent.
+
+    4000 scans; a correlation beyond 6 standard errors, 0.095, fails.
+    """
+    values = ladder(case).advance(4000, Keep("means")).rows[0]["ladder"][:, 0]
+    assert values.std() > 0.1
+    assert abs(np.corrcoef(values[1:], values[:-1])[0, 1]) < 6.0 / np.sqrt(4000)
 
 
 def test_log_z_is_that_of_the_allowed_states():
