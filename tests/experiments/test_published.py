@@ -171,6 +171,7 @@ def test_seed_fixes_the_chain_and_compiling_leaves_it_alone(name):
     np.testing.assert_array_equal(first.mean, second.mean)
 
 
+@pytest.mark.slow
 @samplers
 def test_spins_start_uniformly(name):
     """Catches chains that all start in one corner; z-test, alpha 1e-6, sees a mean spin of 0.25."""

@@ -15,7 +15,7 @@ from helpers.statistics import z_test
 SAMPLERS = sorted(
     name for name in names() if not name.endswith("-random") and name not in ("auto", "tempered", "metropolis-swap")
 )
-LONG = ("bps-exponential", "gibbs", "hmc", "hmc-exponential", "metropolis")
+LONG = ("bps-exponential", "gibbs", "hmc", "hmc-exponential", "metropolis", "metropolis-mixed")
 every_sampler = pytest.mark.parametrize(
     "sampler", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in SAMPLERS]
 )

@@ -214,7 +214,7 @@ def strongly_correlated(y, precision):
     return total
 
 
-@pytest.mark.parametrize(("d", "followed"), [(3, True), (33, False)])
+@pytest.mark.parametrize(("d", "followed"), [(3, True), pytest.param(33, False, marks=pytest.mark.slow)])
 def test_the_warm_up_finds_correlations(d, followed):
     """Catches correlations that are lost, forgotten at the end of a stage or given to the wrong variables.
 

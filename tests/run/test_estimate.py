@@ -139,7 +139,7 @@ def test_what_is_not_known_is_not_checked(machine):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "scheme" else []) for name in TARGETS]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ("scheme", "path") else []) for name in TARGETS]
 )
 def test_an_end_by_the_clock_is_enough(name):
     """Catches a run that is refused for draws that it would never have come to."""

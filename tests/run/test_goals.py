@@ -239,7 +239,7 @@ def test_recording_begins_anew_where_the_start_was_far_away():
     for k in range(24):
         # They take 20,000 draws at most; a run that remembers its start would take very many.
         options = {"until_se": 10.0, "draws": 100_000, "keep": "means", "threads": 1}
-        run = bouncy.sample(target, chains=4, seed=base_seed() + k, initial=3000.0 * along, **options)
+        run = bouncy.sample(target, "bps", chains=4, seed=base_seed() + k, initial=3000.0 * along, **options)
         assert run.stopped_by == "until_se"
         assert run._data.sweeps < 4.0 * run._data.recorded, "a new beginning must not cost more than it is worth"
         found.append(run.mean @ along / 100.0)

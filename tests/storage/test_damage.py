@@ -368,7 +368,7 @@ FEW = ("draws", "means", "path", "factors", "continuous", "density", "within", "
 
 
 @pytest.mark.parametrize(
-    ("kinds", "cases"), [(FEW[::2], 16), pytest.param(tuple(KINDS), 150, marks=pytest.mark.slow)], ids=["few", "all"]
+    ("kinds", "cases"), [(FEW[::4], 8), pytest.param(tuple(KINDS), 150, marks=pytest.mark.slow)], ids=["few", "all"]
 )
 def test_random_forgeries_are_loaded_or_refused(kinds, cases, tmp_path, seed):
     """Catches a TypeError, an IndexError or any other error that says nothing: forged headers and arrays of all kinds.
