@@ -50,9 +50,9 @@ def hard_model(k, sigma_r):
     return bouncy.MRF.random(10, sigma_M=2.0, sigma_r=sigma_r, seed=k)
 
 
-def check_hard(k, sigma_r):
+def check_hard(k, sigma_r, draws):
     target = hard_model(k, sigma_r)
-    run = tempered(target, draws=40_000, keep="means")
+    run = tempered(target, draws=draws, keep="means")
     check_means(run, bouncy.exact(target).mean, 0.02)
     assert run._data.cpu_seconds / run.chains < 2.0
     assert abs(run.log_z - bouncy.exact(target).log_z) < 6 * run.log_z_se
@@ -61,7 +61,7 @@ def check_hard(k, sigma_r):
 @pytest.mark.parametrize(("k", "sigma_r"), [(3, 0.1)])
 def test_hard_models(k, sigma_r):
     """Catches modes with wrong weights: single chains are wrong by 0.1 and more on most of these models."""
-    check_hard(k, sigma_r)
+    check_hard(k, sigma_r, 40_000)
 
 
 @pytest.mark.slow
@@ -69,7 +69,7 @@ def test_hard_models(k, sigma_r):
 def test_all_hard_models(sigma_r):
     """Catches the same in all 30 models of the ensemble."""
     for k in range(30):
-        check_hard(k, sigma_r)
+        check_hard(k, sigma_r, 80_000)
 
 
 # --- log Z ------------------------------------------------------------------------------------------------------------
