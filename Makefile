@@ -22,7 +22,7 @@ help: ## Show this list
 demo: $(READY) ## Sample the paper's model and an Ising lattice, and draw a picture (about a minute)
 	$(BIN)/python examples/demo.py
 
-test: $(READY) ## Lint, check types and run the tests (about five minutes)
+test: $(READY) ## Lint, check types and run the tests (five to ten minutes)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
