@@ -175,14 +175,12 @@ def check_glass(glass, draws, rms, se=0.1):
 
 def test_a_slab():
     """Catches a ladder that stays in one valley: 3-D glass of 256 spins, on which single chains are wrong by 0.7."""
-    check_glass(slab(4, 16, 1.2, 0), 5000, 0.06)
+    check_glass(slab(4, 16, 1.2, 0), 8000, 0.04)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("couplings", ["signs", "gaussian"])
-@pytest.mark.parametrize(
-    ("length", "coupling", "draws"), [(16, 1.2, 8000), (16, 2.0, 20_000), (32, 1.2, 20_000), (32, 2.0, 40_000)]
-)
+@pytest.mark.parametrize(("length", "coupling", "draws"), [(16, 2.0, 20_000), (32, 1.2, 20_000), (32, 2.0, 40_000)])
 def test_slabs(length, coupling, draws, couplings):
     """Catches the same in larger glasses, and stronger ones."""
     check_glass(slab(4, length, coupling, 1, couplings), draws, 0.04)
