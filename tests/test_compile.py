@@ -160,6 +160,7 @@ def test_second_process_compiles_nothing(tree: Tree) -> None:
     assert second["path"] == str(tree.package / "__pycache__")
 
 
+@pytest.mark.slow
 def test_edit_in_another_file_is_seen(tree: Tree) -> None:
     """Catches a stale kernel: numba's own stamp covers only the file of the kernel, not the part it inlines.
 
@@ -237,6 +238,7 @@ def test_unwritable_runs_uncached_with_one_warning(tree: Tree) -> None:
     assert tree.entries() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [0o777, *(pytest.param(m, marks=pytest.mark.slow) for m in (0o1777, 0o770))])
 def test_directory_open_to_others_is_not_used(tree: Tree, tmp_path: Path, mode: int) -> None:
     """Catches compiled code (pickles) read from or written to where somebody else can put files."""
@@ -353,6 +355,7 @@ def test_kernels_of_another_package_are_kept_on_request_and_never_stale(tree: Tr
     assert tree.run()["misses"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "runs_before"),
     [

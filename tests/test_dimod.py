@@ -39,6 +39,7 @@ def test_interface():
         sampler.sample(dimod.BinaryQuadraticModel("SPIN"), num_sweeps=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vartype", ["SPIN", "BINARY"])
 def test_states_are_drawn_with_their_probabilities(vartype):
     """Catches a wrong sign or temperature, columns under the wrong label, and occurrences that are not counted.

@@ -181,6 +181,7 @@ def test_direction_in_one_dimension_is_a_sign(state):
     z_test(draws, 0.0, detect=0.0145).check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3, 10])
 def test_direction_law(state, d):
     """Catches a normalised cube in place of a sphere, or a component that is left out.

@@ -53,6 +53,7 @@ def test_a_checkpoint_has_a_summary(invoke, small):
     assert json.loads(result.stdout)["sites"] == sampled["sites"]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_made_in_python_has_a_summary_and_pictures(invoke, place):
     """Catches a checkpoint that can be looked into only with its model, which Python does not keep beside it."""
     mpl.use("Agg")
@@ -83,6 +84,7 @@ def test_models_and_runs_are_told_apart(invoke, work):
     assert "is no model but a saved run, say" in invoke("sample", "run.npz").stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [pytest.param(name, marks=[pytest.mark.slow] * (name == "pdf")) for name in MAGIC])
 def test_pictures_are_what_their_suffix_says(invoke, work, suffix, tmp_path):
     """Catches a picture in another format than that of its name."""
@@ -96,6 +98,7 @@ def test_pictures_are_what_their_suffix_says(invoke, work, suffix, tmp_path):
 OF_LADDERS = ("ladder", "curve", "flow")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("density", "forest", "inclusion")])
 def test_every_kind_can_be_drawn(invoke, work, kind, tmp_path):
     """Catches a kind of plot that the command line lists but cannot draw."""

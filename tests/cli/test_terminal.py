@@ -81,6 +81,7 @@ def _assert_equal(first, second):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name), err_msg=name)
 
 
+@pytest.mark.slow
 def test_sigterm_saves_a_partial_run(folder):
     """Catches a batch system that loses a run, progress bars in log files, and JSON with something else beside it."""
     command = _command("sample", "model.npz", *ENDLESS, "--checkpoint", "job", "--checkpoint-every", 0.1, "--json")

@@ -246,7 +246,7 @@ def test_stops_leave_no_trace(clock, d, capacity):
     assert b"".join(part.sites.tobytes() for part in parts) == expected.sites.tobytes()
 
 
-@pytest.mark.parametrize("d", [1, 3, 64, 500])
+@pytest.mark.parametrize("d", [1, 64, *(pytest.param(d, marks=pytest.mark.slow) for d in (3, 500))])
 @every_clock
 def test_moving_the_origin_of_time_leaves_no_trace(clock, d):
     """Catches a time that `shift` forgets. Runs are short because refreshments multiply differences of rounding."""
@@ -270,7 +270,7 @@ def test_moving_the_origin_of_time_leaves_no_trace(clock, d):
         np.testing.assert_allclose(np.concatenate(times), expected.times, rtol=1e-9, atol=atol)
 
 
-@pytest.mark.parametrize("d", [1, 7, 64, 500])
+@pytest.mark.parametrize("d", [1, 64, *(pytest.param(d, marks=pytest.mark.slow) for d in (7, 500))])
 @every_clock
 def test_a_restored_state_continues_with_the_same_bytes(clock, d):
     """Catches an array that changes while the clock runs and is not named as state: all others are overwritten."""

@@ -13,6 +13,8 @@ from bouncy.experiments.figures import draw_errors, draw_views
 from bouncy.plots.style import colour_of
 from experiments.made_up import BARS, levels, make, make_views
 
+pytestmark = pytest.mark.slow
+
 LEVEL = levels(bps_exponential=1, bps_gaussian=2, hmc=3, gibbs=4, metropolis=5)
 
 

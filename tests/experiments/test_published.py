@@ -17,6 +17,8 @@ from helpers import literal, literal_hmc
 from helpers.literal import CROSSED, REFRESHED
 from helpers.statistics import z_test
 
+pytestmark = pytest.mark.slow
+
 TRAVEL_TIME = 2.3 * math.pi
 
 samplers = pytest.mark.parametrize("name", NAMES)

@@ -12,6 +12,8 @@ from bouncy.experiments.page import Badge, Bullets, Heading, Paragraph, Picture,
 from bouncy.experiments.report import compose, describe_errors, describe_views, write_report
 from experiments.made_up import MACHINE, levels, make, make_views
 
+pytestmark = pytest.mark.slow
+
 LEVEL = levels(bps_exponential=1, bps_gaussian=2, hmc=3)
 PAPER_ADDRESS = "https://arxiv.org/abs/1711.00922"
 VOID = {"meta", "img", "br", "link", "hr"}

@@ -14,10 +14,12 @@ from bouncy.experiments.ledger import HEADER, Ledger, complete_runs, describe_ma
 from bouncy.experiments.runner import Task, draw_model, measure, run_task, shuffled_tasks, squared_errors
 from bouncy.experiments.settings import load
 from bouncy.recorders.contract import REFRESHMENTS
-from bouncy.recorders.pairs import NoPairs
+from bouncy.recorders.pairs import has_pairs
 from bouncy.samplers.tempered import Tempered
 from conftest import base_seed
 from experiments.in_process import made_up_measurement, make_up_measurements
+
+pytestmark = pytest.mark.slow
 
 SEED = 5
 ROWS_PER_RUN = sum(len(contender.estimators) for contender in CONTENDERS)
@@ -307,7 +309,7 @@ def test_ends_are_not_charged_for_other_recordings():
     entry = enter(Contender("ours", "hmc", ("ends",)), target, seed, travel_time=6.5, pairs=True)
     entry.compile()
     entry.advance(5000)
-    assert isinstance(entry.worker.recorder.pairs, NoPairs)
+    assert not has_pairs(entry.worker.recorder.pairs)
     assert entry.worker.sweep_time == pytest.approx(6.5 * np.pi)
     assert entry._sums().totals("events")[REFRESHMENTS] == pytest.approx(5000, abs=1)
     assert entry.counts()[0] / 5000 == pytest.approx(65.0, abs=0.2)

@@ -24,6 +24,8 @@ from conftest import base_seed
 from experiments.in_process import in_process_pool
 from experiments.made_up import make_views
 
+pytestmark = pytest.mark.slow
+
 SMALL = ViewSettings(
     d=10, sigma_M=0.1, sigma_r=0.0, travel_time=0.5, lag_sweeps=0.5, lags=20, states=2000, flips=2000, trace=50
 )

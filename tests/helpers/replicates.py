@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._compile import helper, kernel
-from bouncy._dispatch import generic, implements
 from bouncy._random import new_state
 from bouncy._validation import as_seed_sequence, check_count, check_nonnegative, check_spins
 from bouncy.clocks.by_address import linked
 from bouncy.clocks.contract import Clock, position, restart
 from bouncy.enumeration import exact, states
 from bouncy.recorders.contract import MEANS, SWEEP_END
-from bouncy.recorders.pairs import AllPairs, EdgePairs, NoPairs, Pairs, all_pairs, edge_pairs, no_pairs
+from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, has_pairs
 from bouncy.recorders.recorder import new_recorder
 from bouncy.samplers.contract import SpinSampler
 from bouncy.targets.contract import Target, init, raise_failure
@@ -185,7 +184,7 @@ def state_counts(s: NDArray[np.int8]) -> NDArray[np.int64]:
 def _pairs(target: Target, which: PairSet) -> tuple[Pairs, int]:
     """Return a recorder of pairs and the number of its columns."""
     if which == "none":
-        return no_pairs(), 0
+        return all_pairs(0), 0
     if which == "all":
         return all_pairs(target.d), target.d**2
     pattern = target.edges()
@@ -250,27 +249,18 @@ def read_open_batch(recorder, duration, s, out, k):
         recorder.open_events[j] = 0.0
 
 
-@generic
+@helper
 def _read_pairs(pairs, integral, s, t, means, duration, path, mean):
     """Write the averages of pairs over the open batch, and begin a new one; `integral`, (d,), is that of s."""
-
-
-@implements(_read_pairs, NoPairs)
-def _read_no_pairs(pairs, integral, s, t, means, duration, path, mean):
-    pass
-
-
-@implements(_read_pairs, EdgePairs)
-def _read_edge_pairs(pairs, integral, s, t, means, duration, path, mean):
-    for e in range(path.size):
-        path[e] = (pairs.open_path[e] + s[pairs.ends[0, e]] * s[pairs.ends[1, e]] * t) / duration
-        mean[e] = pairs.open_mean[e] / means
-        pairs.open_path[e] = 0.0
-        pairs.open_mean[e] = 0.0
-
-
-@implements(_read_pairs, AllPairs)
-def _read_all_pairs(pairs, integral, s, t, means, duration, path, mean):
+    if not has_pairs(pairs):
+        return
+    if pairs.indptr.size:
+        for e in range(path.size):
+            path[e] = (pairs.open_path[e, 0] + s[pairs.ends[0, e]] * s[pairs.ends[1, e]] * t) / duration
+            mean[e] = pairs.open_mean[e, 0] / means
+            pairs.open_path[e, 0] = 0.0
+            pairs.open_mean[e, 0] = 0.0
+        return
     d = s.size
     for i in range(d):
         for j in range(d):

@@ -15,6 +15,8 @@ from helpers.literal import AUGMENTATIONS, CROSSED, REFRESHED, REFUSED
 from helpers.literal_hmc import energy, literal_hmc, new_particle, until_wall
 from helpers.statistics import chi_square_test, z_test
 
+pytestmark = pytest.mark.slow
+
 augmentations = pytest.mark.parametrize("augmentation", AUGMENTATIONS)
 
 

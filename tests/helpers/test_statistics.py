@@ -55,6 +55,7 @@ def assert_power(failures: int) -> None:
 # --- means ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("replicates", "columns"), [(4, 1), (12, 5), (200, 3)])
 def test_z_test_false_alarms(rng: np.random.Generator, replicates: int, columns: int) -> None:
     """Catches normal thresholds used with few replicates (40 times too many alarms at 4), or no Bonferroni."""
@@ -62,6 +63,7 @@ def test_z_test_false_alarms(rng: np.random.Generator, replicates: int, columns:
     assert_rate_is(failures, ALPHA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicates", [6, 20, 500])
 def test_z_test_power(rng: np.random.Generator, replicates: int) -> None:
     """Catches a stated detectable bias that is too small, or so large that it is useless."""
@@ -238,6 +240,7 @@ def exponential_cdf(x: Array) -> Array:
     return -np.expm1(-x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(50,), (400, 3)])
 def test_distribution_false_alarms(rng: np.random.Generator, shape: tuple[int, ...]) -> None:
     """Catches the distance taken on one side only, or no Bonferroni over columns."""

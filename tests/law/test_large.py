@@ -45,6 +45,7 @@ def test_torus_against_kaufman(sampler, coupling, sweeps, detect):
     z_test(run.magnetisation.mean(axis=1)[:, None], np.zeros(1), name="magnetisation").check()
 
 
+@pytest.mark.slow
 @every_sampler
 def test_ring_against_transfer_matrices(sampler, rng):
     """Catches a stale field of one neighbour: means and bonds of a disordered ring of 100 spins, dense storage.

@@ -127,6 +127,7 @@ def test_a_bound_needs_its_margin():
     assert not look(run, Goal(until_se=0.999 * margin * worst)).reached
 
 
+@pytest.mark.slow
 def test_short_batches_are_not_trusted():
     """Catches a stop while batches are shorter than the autocorrelation time."""
     slow = bouncy.MRF.ising((8, 8), coupling=0.42)

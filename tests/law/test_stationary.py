@@ -173,12 +173,11 @@ BILLIARDS = {
 }
 
 
-# Sites of a trajectory are independent, so that few are enough: many are left to the long tests. So are many sites that
-# are refreshed, which differ from those that are not by what few sites show.
+# Sites of a trajectory are independent, so that few are enough: many are left to the long tests.
 BILLIARD_CASES = [
     pytest.param(
         (r, b),
-        marks=[] if RULES[r].clock.family == "billiard" and b != "hundred sites" else [pytest.mark.slow],
+        marks=[] if RULES[r].clock.family == "billiard" and "hundred" not in b else [pytest.mark.slow],
     )
     for b in BILLIARDS
     for r in PARTICLES
@@ -350,6 +349,7 @@ def test_speeds_of_billiard(billiard: Case) -> None:
     check_speeds(billiard, ks=0.03, relative=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 5])
 @pytest.mark.parametrize("name", PARTICLES)
 def test_refreshment_forgets_the_velocity(name: str, d: int) -> None:

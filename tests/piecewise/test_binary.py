@@ -61,6 +61,7 @@ def engine_like(clock: Clock, field: MRF, state: NDArray[np.uint64], toll_state:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 5, 30])
 @pytest.mark.parametrize("clock", BILLIARDS, ids=lambda clock: clock.name)
 def test_wall_hits_are_those_of_the_clock(clock, d):

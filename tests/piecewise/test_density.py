@@ -483,6 +483,7 @@ def test_runs_go_to_arviz():
     np.testing.assert_allclose(run.log_prob, target.log_prob(run.draws), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_density_within_a_gibbs_scheme():
     """Catches a block that goes on with the old data: y and its precision a ~ Gamma(2, 1), so that y is Student.
 

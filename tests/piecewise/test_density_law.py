@@ -20,6 +20,8 @@ from helpers.replicates_piecewise import locate
 from helpers.statistics import z_test
 from piecewise.densities import LAWS, STAIRS, DensityLaw, law_of
 
+pytestmark = pytest.mark.slow
+
 SEED = base_seed()
 QUICK, LONG = 40_000, 200_000
 SWEEP_TIME, SWEEPS = 1.5, 4

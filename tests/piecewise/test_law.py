@@ -155,6 +155,7 @@ def overdispersed(law: Law, n: int) -> np.ndarray:
     return low + (0.02 + 0.96 * rng.integers(0, 2, (n, law.d))) * (high - low)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["normal-5", "quadrant", "jump-kink-flat", "spike-slab", "mixed", "mixed-exponential"])
 def test_law_is_reached_from_the_corners(name: str) -> None:
     """L3: cells that are never entered or left, or a velocity that stays in a plane, tie the law to its start.

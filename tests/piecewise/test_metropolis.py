@@ -166,6 +166,7 @@ def walks(law: DensityLaw) -> tuple[Array, Array, Array, Array]:
     return mean, product, cell, np.array(ends)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["staircase", "oblique", "polytope", "double-well"])
 def test_law(name):
     """Catches what biases averages or moves the law away from where it began: jumps, hard walls, two wells.

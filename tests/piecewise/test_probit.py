@@ -59,6 +59,7 @@ def test_gibbs_sampler_agrees_too(probit):
     assert found.deviation[0] ** 2 == pytest.approx(variance, rel=0.2)
 
 
+@pytest.mark.slow
 def test_example_runs_and_its_samplers_agree(probit, tmp_path, capsys):
     """Catches an example that no longer runs, and samplers that differ by eight errors (false alarms: 1e-6)."""
     out = tmp_path / "new" / "probit.png"

@@ -22,6 +22,8 @@ from helpers.replicates_density import first_bounces
 from helpers.statistics import distribution_test
 from piecewise.densities import law_of, without_gradient
 
+pytestmark = pytest.mark.slow
+
 Array = NDArray[np.float64]
 Curve = Callable[[Array], Array]
 

@@ -31,6 +31,8 @@ from piecewise.densities import law_of
 from piecewise.engine import launch, random_start, states
 from piecewise.zoo import correlated
 
+pytestmark = pytest.mark.slow
+
 Array = NDArray[np.float64]
 INF = np.inf
 EVENTS = 60

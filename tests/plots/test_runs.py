@@ -780,6 +780,7 @@ def test_figure_shows_what_there_is(target, lattice_run):
     assert _titles(plot_run(alone)) == ["Means", "Overlap of chains", "Diagnostics"]
 
 
+@pytest.mark.slow
 def test_many_warnings_fit_into_the_panel(run, monkeypatch):
     """Catches text that runs off the figure: what does not fit is said to be elsewhere."""
     report = {**run.diagnostics, "warnings": ["something went very wrong " * 6] * 30}

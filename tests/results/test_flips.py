@@ -123,6 +123,7 @@ def test_paths_without_conditional_means_are_named(seed):
     assert about_sites(run) == ["1 of 3 sites never moved and are called constant: 1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 12), marks=pytest.mark.slow)])
 def test_the_readme_selects_variables_without_a_warning(seeds):
     """Catches a warning about variables 3 and 17, which are in the model for certain, and a run that is too short.

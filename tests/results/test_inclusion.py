@@ -111,6 +111,7 @@ def test_loaded_runs_have_the_same_table(build, tmp_path):
     assert str(bouncy.Run.load(tmp_path / "run.npz").inclusion_table()) == str(run.inclusion_table())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("around", [selection, spike_slab])
 def test_a_block_of_a_scheme_has_a_table(around):
     """Catches a scheme that hides what its block is."""

@@ -210,7 +210,7 @@ def expected():
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_threads_give_the_same_bytes(case, workers, expected):
     """Catches chains that share anything, and rows that are kept in the order in which they arrive."""
     assert everything(sample(case, threads=workers)) == expected[case]
@@ -220,7 +220,7 @@ def test_threads_give_the_same_bytes(case, workers, expected):
 FAST = ("draws", "within")
 COMBINATIONS = [
     pytest.param(
-        name, case, marks=[pytest.mark.slow] if name not in ("threads", "shuffled") and case not in FAST else []
+        name, case, marks=[] if name == "shuffled" or (name in ("pool", "dask") and case in FAST) else pytest.mark.slow
     )
     for name in ("threads", "shuffled", "pool", "loky", "dask")
     for case in CASES
@@ -241,6 +241,7 @@ def test_short_slices_give_the_same_bytes(case, expected, monkeypatch):
         assert everything(sample(case, executor=closing.executor)) == expected[case]
 
 
+@pytest.mark.slow
 def test_traces_of_bounded_size_give_the_same_bytes(monkeypatch):
     """Catches slices of one round that keep draws at different spacings, because it doubled while they were sent."""
     have_slices_of(2e-4, monkeypatch)
@@ -568,6 +569,7 @@ def test_interrupt_that_reaches_processes_too_is_no_error(short):
     assert not run.completed
 
 
+@pytest.mark.slow
 def test_progress_is_reported_for_all_chains(short):
     """Catches progress that executors do not report."""
     reports = []
@@ -580,6 +582,7 @@ def test_progress_is_reported_for_all_chains(short):
 # Traffic
 
 
+@pytest.mark.slow
 def test_large_model_is_sent_once_to_each_process(monkeypatch):
     """Catches a model that travels with every slice, and one that is sent to all chains at once."""
     target = bouncy.MRF.random(64, seed=1)

@@ -164,6 +164,7 @@ def test_disagreement_must_last_to_end_a_run():
     assert goal.judge(apart, 100, 4_800_000) == "disagreement"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [STUCK, FROZEN], ids=["stuck", "frozen"])
 def test_runs_that_cannot_become_precise_end(target):
     """Catches a run that never ends because its chains disagree, or cannot move at all."""
@@ -226,6 +227,7 @@ def test_chains_that_agree_are_rarely_said_to_disagree():
     assert alarms <= 1
 
 
+@pytest.mark.slow
 def test_recording_begins_anew_where_the_start_was_far_away():
     """Catches means that remember where the chains began: 30 standard deviations away, in a narrow valley.
 

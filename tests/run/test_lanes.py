@@ -242,6 +242,7 @@ def test_log_prob_of_a_state_is_one_number():
 # --- error bars -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["bps-gaussian", "bps-exponential"])
 def test_rates_of_shared_clocks_are_judged_by_clocks(sampler):
     """Catches hits of a clock that are counted once for each of its 8 chains, which makes scores 2.8 times too large.

@@ -159,6 +159,7 @@ def test_one_spin(sampler, r):
     assert abs(run.path_mean[0] + np.tanh(r)) <= 5 * run.path_mean_se[0] + 1e-12
 
 
+@pytest.mark.slow
 def test_rate_scores_are_standard_normal_scores(target):
     """Catches rates that drift from their closed forms; |z| > 5 has probability 6e-7 for each."""
     for sampler in SAMPLERS:
@@ -180,6 +181,7 @@ def test_tiny_runs_say_what_they_do_not_know(target, draws, capsys):
     assert np.isnan(run.mean_se).all() == (draws == 1)
 
 
+@pytest.mark.slow
 def test_rates_are_not_judged_from_a_few_events():
     """Catches a false alarm about the clock in runs too short to have a rate: 30 runs of each sampler."""
     nearly_flat = bouncy.MRF(np.zeros((6, 6)), 0.01)

@@ -118,6 +118,7 @@ def test_log_z_is_covered_closely():
     check_bounds(forward, reverse)
 
 
+@pytest.mark.slow
 def test_the_bounds_are_two_estimates():
     """Catches one estimate that is returned for both bounds: with few rungs they are far apart, and enclose log Z."""
     target = bouncy.MRF.random(12, sigma_M=1.5, sigma_r=0.3, seed=4)
@@ -173,6 +174,7 @@ def check_glass(glass, draws, rms, se=0.1):
     return run
 
 
+@pytest.mark.slow
 def test_a_slab():
     """Catches a ladder that stays in one valley: 3-D glass of 256 spins, on which single chains are wrong by 0.7."""
     check_glass(slab(4, 16, 1.2, 0), 8000, 0.04)
@@ -214,6 +216,7 @@ def test_a_graph_of_treewidth_ten():
     assert np.sqrt(np.mean((run.mean - mean) ** 2)) < 0.05
 
 
+@pytest.mark.slow
 def test_both_phases_of_a_magnet():
     """Catches phases with wrong weights: Curie-Weiss of 100 spins at coupling 1.2 with a small field."""
     d, coupling, field = 100, 1.2, 0.004

@@ -20,6 +20,7 @@ STUCK = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STUCK)
 def test_stuck_targets_are_tempered(name):
     """Catches a choice that trusts chains which are apart."""
@@ -42,6 +43,7 @@ def test_magnets_are_sampled_by_clusters(target):
     assert run.diagnostics["auto"].startswith("swendsen-wang, because its chains agreed in a pilot; ")
 
 
+@pytest.mark.slow
 def test_easy_targets_are_not():
     """Catches a ladder where it is not needed."""
     run = auto(bouncy.MRF.random(10, sigma_M=0.2, sigma_r=0.1, seed=1))

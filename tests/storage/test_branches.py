@@ -58,6 +58,7 @@ def test_branches_of_a_thinned_run(monkeypatch):
     assert run.trace_spacing == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", ["draws", pytest.param("path", marks=pytest.mark.slow)])
 def test_branches_of_a_run_in_temporary_files(keep, tmp_path, little_memory):
     """Catches two runs that write to one file, other bytes of draws on disk, and files that are never removed."""

@@ -158,6 +158,7 @@ def test_lock_ends_with_its_process_even_if_that_has_children(tmp_path):
         process.stdout.close()
 
 
+@pytest.mark.slow
 def test_no_handle_or_thread_is_left_behind(tmp_path):
     """Catches runs that each keep a file or a thread of their checkpoint for ever."""
     if not Path("/proc/self/fd").exists():

@@ -63,6 +63,7 @@ def _copied(kept, tmp_path, name):
 # Damage
 
 
+@pytest.mark.slow
 def test_damaged_states_are_passed_over(kept, tmp_path):
     """Catches a state that is taken although it was cut short or a single bit of it is wrong."""
     rng = np.random.default_rng(base_seed())
@@ -209,6 +210,7 @@ _NOT_USED |= {"choice"}
 _NOT_USED |= {"chooses_warmup", "warmup_sweeps", "goal", "thin"}
 
 
+@pytest.mark.slow
 def test_entries_of_the_header_with_wrong_values_are_refused(kept, tmp_path):
     """Catches an entry that is used without a look at its type and size: for each of them, many odd values."""
     folder = _copied(kept, tmp_path, "c")

@@ -136,6 +136,7 @@ def test_flipped_bits_in_coordinates_traces_and_metadata_are_noticed(zarr, seed)
         place.write_bytes(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", [40, pytest.param(1000, marks=pytest.mark.slow)])
 def test_random_damage_is_refused_or_changes_nothing(cases, saved, tmp_path, seed):
     """Catches damage that gives other results or an unclear error: cut, flipped, exchanged or zeroed bytes.
@@ -182,6 +183,7 @@ def _damaged(content, generator):
     return content
 
 
+@pytest.mark.slow
 def test_digests_of_arrays_are_compared(netcdf, seed):
     """Catches results that change though the digest of the file is right: bits of the arrays themselves."""
     generator = np.random.default_rng([seed, 3])
@@ -452,6 +454,7 @@ HARM = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", HARM, ids=lambda harm: harm.__name__.strip("_"))
 def test_harm_in_netcdf_is_refused(netcdf, harm, tmp_path):
     """Catches links out of a file, data in other files, objects, wrong types, and members that are missing."""

@@ -94,7 +94,14 @@ CASES |= {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+# Cases that differ from another one by a clock, a scan, or how much is kept.
+ALIKE = {
+    "bps-exponential", "gibbs-random", "hmc-exponential", "metropolis-random", "thinned", "thinned hmc",
+    "path of gibbs", "single clusters", "continuous hmc", "continuous means", "within hmc", "within gibbs",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.slow] if c in ALIKE else []) for c in CASES])
 def test_resumed_run_has_the_bytes_of_one_that_was_not_interrupted(case, tmp_path):
     """Catches anything that a run depends on and a checkpoint does not hold, in each half of the warm-up and after."""
     build, sampler, options = CASES[case]

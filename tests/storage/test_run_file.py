@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import bouncy
 from bouncy.results import as_run
@@ -27,8 +28,8 @@ pytest.importorskip("zarr")
 SUFFIXES = ["npz", "nc", "zarr"]
 
 
-# A directory of zarr holds the same tree as a NetCDF file, and is left to the long tests but for two below.
-@pytest.fixture(params=["npz", "nc", pytest.param("zarr", marks=pytest.mark.slow)])
+# The trees of NetCDF and zarr take ten times as long to write, and are left to the long tests but for two below.
+@pytest.fixture(params=["npz", *(pytest.param(suffix, marks=pytest.mark.slow) for suffix in ("nc", "zarr"))])
 def path(request, tmp_path):
     """Return a path of each format."""
     return tmp_path / f"run.{request.param}"
@@ -52,15 +53,25 @@ def test_a_run_comes_back_bit_by_bit(kind, path):
     assert told(bouncy.Run.load(path, target=run.target)) == told(run)
 
 
-def test_a_directory_of_zarr_comes_back_bit_by_bit(tmp_path):
-    """Catches what the same test on files would catch, for the tree of a run as a directory."""
-    run = run_of("scheme")
-    run.save(tmp_path / "run.zarr")
-    again = bouncy.Run.load(tmp_path / "run.zarr", target=run.target)
+@pytest.mark.parametrize(("kind", "name"), [("spins", "run.nc"), ("scheme", "run.zarr")])
+def test_a_tree_comes_back_bit_by_bit(kind, name, tmp_path):
+    """Catches what the test above would catch, for the trees of runs in a file and in a directory."""
+    run = run_of(kind)
+    run.save(tmp_path / name)
+    again = bouncy.Run.load(tmp_path / name, target=run.target)
     assert told(again) == told(run)
 
 
-@pytest.mark.parametrize("kind", ["spins", pytest.param("scheme", marks=pytest.mark.slow)])
+def test_edges_of_a_model_without_couplings_come_back(tmp_path):
+    """Catches sums of no pairs at all, of which no array tells the number of batches."""
+    target = bouncy.MRF(scipy.sparse.csr_array((3, 3)), [0.1, 0.2, 0.3])
+    run = bouncy.sample(target, chains=2, draws=20, pairs="edges", seed=0)
+    run.save(tmp_path / "run.npz")
+    assert bouncy.Run.load(tmp_path / "run.npz").pair_mean.nnz == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["spins", "scheme"])
 def test_a_loaded_run_can_be_saved_again(kind, path, tmp_path):
     """Catches a second generation that has lost what the first one knew, such as when and with what it was made."""
     run_of(kind).save(path)
@@ -136,6 +147,7 @@ def test_a_run_with_a_checkpoint_is_saved_with_its_rows(path, tmp_path):
     assert different(longer, run.extend(draws=5)) == []
 
 
+@pytest.mark.slow
 def test_plots_of_a_loaded_run(path):
     """Catches a plot that needs more of a run than was saved."""
     mpl = pytest.importorskip("matplotlib")

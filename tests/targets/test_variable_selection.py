@@ -413,6 +413,7 @@ def test_sampled_inclusion_is_that_of_enumeration():
     z_test(estimates, probability, errors, degrees_of_freedom=batches - 1, detect=0.03).check()
 
 
+@pytest.mark.slow
 def test_a_thousand_variables_with_two_hundred_observations():
     """Would catch planted variables that are not found, chains that disagree, and flips of more than O(k^2)."""
     n, p, planted = 200, 1000, np.arange(0, 1000, 125)

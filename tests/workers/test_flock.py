@@ -212,6 +212,7 @@ def test_lanes_have_temperatures_of_their_own(sampler, storage):
         z_test(means, law.mean, detect=0.025, name=f"conditional mean, b = {weights[k]}").check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sampler", "storage"),
     [("bps-gaussian", "dense"), *(pytest.param(one, "sparse", marks=pytest.mark.slow) for one in SAMPLERS)],

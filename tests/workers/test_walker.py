@@ -56,6 +56,7 @@ def exact():
     return np.average([statistics((s0, s1), t) for s0, s1, t in states], axis=0, weights=weights)
 
 
+@pytest.mark.slow
 @every_sampler
 def test_law_of_a_larger_model(sampler, rng):
     """Catches a clock or toll that must not go on when the target changes, and a log p kept from before it did.

@@ -14,7 +14,7 @@ from bouncy._vector import fetch, vectorised
 from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import MEANS, SWEEP_END, has_room
-from bouncy.recorders.pairs import EdgePairs, edge_pairs
+from bouncy.recorders.pairs import Pairs, edge_pairs
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
 from bouncy.targets.lanes import lane_costs, lane_log_probs
 from bouncy.tolls.lanes import add_lane_means
@@ -40,12 +40,12 @@ class LaneRecorder(NamedTuple):
     magnetisation: NDArray[np.float64]  # (n, lanes)
     cost: NDArray[np.float64]  # (lanes,) scratch: the sum of all costs
     conditional: NDArray[np.float64]  # (d or 0, lanes) scratch: the conditional means, where pairs need them
-    pairs: EdgePairs
+    pairs: Pairs
 
 
 def new_lane_recorder(d: int, width: int, pattern: scipy.sparse.csr_array | None, by_attempts: bool) -> LaneRecorder:
     """Return an empty recorder of some lanes, and of the pairs of a symmetric pattern, as `new_recorder` does."""
-    pairs = edge_pairs(scipy.sparse.csr_array((d, d)) if pattern is None else pattern, (width,))
+    pairs = edge_pairs(scipy.sparse.csr_array((d, d)) if pattern is None else pattern, width)
     return LaneRecorder(
         open_path=aligned_zeros(d, width),
         open_mean=aligned_zeros(d, width),
@@ -86,7 +86,7 @@ def clear_lanes(recorder: LaneRecorder) -> None:
     recorder.pairs.clear()
 
 
-def _as_matrices(values: NDArray[np.float64], pairs: EdgePairs) -> NDArray[np.float64]:
+def _as_matrices(values: NDArray[np.float64], pairs: Pairs) -> NDArray[np.float64]:
     """Return numbers of all pairs, (lanes, pairs), as symmetric matrices, (lanes, d d), with zeros for i = j."""
     d, (low, high) = pairs.indptr.size - 1, pairs.ends
     full = np.zeros((len(values), d, d))

@@ -12,7 +12,7 @@ from bouncy._dispatch import implements, part
 from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import MEANS, SWEEP_END, has_room, record_flip, record_means, record_sweep
-from bouncy.recorders.pairs import Pairs, follows_flips, pairs_flip, pairs_means, pairs_within
+from bouncy.recorders.pairs import Pairs, has_pairs, pairs_flip, pairs_means, pairs_within
 from bouncy.recorders.trail import Trail, no_trail, trail_flip, trail_has_room, trail_is_kept, trail_sweep
 from bouncy.targets.contract import conditional_means, log_prob
 
@@ -108,7 +108,7 @@ def record_flips(recorder, s, new, t):
     Where nothing but sums over sites is kept they are computed for all sites alike, as a loop without branches.
     """
     count = 0
-    if trail_is_kept(recorder.trail) or follows_flips(recorder.pairs):
+    if trail_is_kept(recorder.trail) or has_pairs(recorder.pairs):
         for i in range(s.size):
             if s[i] != new[i]:
                 record_flip(recorder, s, i, t)

@@ -120,7 +120,7 @@ def pack(run: Run, with_rows: bool = False) -> tuple[dict[str, Any], Arrays]:
     for name in data.open[0]:
         closed = [[batch[name] for batch in batches.closed] for batches in records.batches]
         arrays[f"open.{name}"] = np.stack([batch[name] for batch in data.open])
-        arrays[f"batches.{name}"] = np.array(closed).reshape(len(closed), -1, data.open[0][name].size)
+        arrays[f"batches.{name}"] = np.array(closed).reshape(len(closed), len(closed[0]), data.open[0][name].size)
     arrays |= {f"total.{name}": np.stack([totals[name] for totals in data.totals]) for name in data.totals[0]}
     arrays |= {f"constant.{name}": array for name, array in data.constants.items()}
     if data.states:

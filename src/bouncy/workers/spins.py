@@ -13,7 +13,7 @@ from bouncy._dispatch import check_bounds, check_range
 from bouncy.clocks.by_address import linked
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import MEANS, SWEEP_END
-from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs, no_pairs
+from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs
 from bouncy.recorders.recorder import new_recorder, open_sums, take_batch
 from bouncy.recorders.trail import new_trail, no_trail
 from bouncy.targets.conditioning import as_linked
@@ -225,7 +225,7 @@ def new_pairs(target: Target, pairs: str) -> Pairs:
     if pairs == "all":
         return all_pairs(target.d)
     pattern = pair_pattern(target, pairs)
-    return no_pairs() if pattern is None else edge_pairs(pattern)
+    return all_pairs(0) if pattern is None else edge_pairs(pattern)
 
 
 def pair_pattern(target: Target, pairs: str) -> scipy.sparse.csr_array | None:

@@ -173,6 +173,7 @@ LINES = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(lines=LINES)
 def test_the_fast_reader_agrees_with_the_careful_one(lines):
