@@ -13,6 +13,9 @@ import numpy as np
 
 Labels = tuple[Hashable, ...]
 
+# Characters of a label that fit a column.
+_WIDTH = 24
+
 
 def check_labels(labels: Sequence[Hashable], d: int) -> Labels:
     """Return labels as a tuple, after checking that there are d different ones."""
@@ -36,6 +39,13 @@ def check_labels(labels: Sequence[Hashable], d: int) -> Labels:
 def read_labels(labels: Sequence[Hashable] | None, d: int) -> Labels | None:
     """Return d labels that may be left out, checked."""
     return None if labels is None else check_labels(labels, d)
+
+
+def short_label(label: Hashable) -> str:
+    """Return a label as text on one line, shortened to the width of a column."""
+    text = str(label)
+    text = text if text.isprintable() else repr(text)[1:-1]
+    return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"
 
 
 class Aligned(NamedTuple):

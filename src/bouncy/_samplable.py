@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 RunType = TypeVar("RunType", covariant=True)
 
+# Sites that a notebook lists by label.
+_NAMED = 8
+
 
 class _Built(ABCMeta):
     """Metaclass of targets, which can no longer be changed when their constructor has returned."""
@@ -91,6 +94,20 @@ class Samplable(Generic[RunType], metaclass=_Built):
             raise AttributeError(
                 f"a target never changes, so that its {name} cannot be set: build another {type(self).__name__}"
             )
+
+    def _couplings(self) -> tuple[str, Any] | None:
+        """Return what ties sites to each other, a matrix, and its name; None where there is no such matrix."""
+        return None
+
+    def _repr_html_(self) -> str:
+        """Return name, sites and a picture of the couplings for a notebook."""
+        from bouncy import _html
+        from bouncy._labels import short_label
+
+        shown = [short_label(label) for label in self.labels[:_NAMED]] + ["..."] * (self.d > _NAMED)
+        said = _html.text([repr(self), f"{self.d:,} site{'s' * (self.d != 1)}: {', '.join(shown)}"])
+        known = self._couplings()
+        return said if known is None else f"{said}\n{_html.matrix(*known)}"
 
     @property
     def sampled(self) -> Any:

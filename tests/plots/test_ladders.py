@@ -43,6 +43,15 @@ def _axes(ax):
     return ax.figure.axes
 
 
+def test_the_overview_has_the_ladder(run):
+    """Catches an overview of a tempered run that says nothing of its ladder."""
+    figure = run.plot()
+    assert "Ladder" in [ax.get_title(loc="left") for ax in figure.axes]
+    said = "\n".join(text.get_text() for ax in figure.axes for text in ax.texts)
+    assert f"log Z {run.log_z:.4f}" in said
+    assert f"{run.ladder.round_trips.sum():,} round trips" in said
+
+
 # The ladder
 
 

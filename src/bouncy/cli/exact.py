@@ -59,7 +59,7 @@ def _content(target: Target, exact: Exact, pairs: bool) -> dict[str, Any]:
 
 def _lines(target: Target, exact: Exact, pairs: bool) -> Iterator[str]:
     """Yield the lines of the tables."""
-    from bouncy.results.describe import short_label
+    from bouncy._labels import short_label
 
     names = [short_label(label) for label in target.labels]
     width = max(8, *map(len, names))

@@ -31,7 +31,7 @@ def command(samplers: tuple[str, ...], targets: tuple[str, ...], pairs: tuple[st
     """
     import sys
 
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
 
     builders, samplers_of = _kinds()
     known = list(dict.fromkeys(name for names in samplers_of.values() for name in names))

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from multiprocessing import active_children, get_context, parent_process
 from typing import Any, TypeVar
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from bouncy.run.pool import available_cores
 

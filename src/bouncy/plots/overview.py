@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from bouncy.enumeration import Exact
 from bouncy.plots.autocorrelation import plot_autocorrelation
 from bouncy.plots.forest import plot_forest
+from bouncy.plots.ladder import plot_ladder
 from bouncy.plots.marginals import plot_marginals
 from bouncy.plots.overlaps import plot_overlap
 from bouncy.plots.pairs import plot_pairs
@@ -38,7 +39,9 @@ def plot_run(run: Run, reference: Exact | Run | ArrayLike | None = None) -> Figu
     Traces of log_prob; the ranks and the autocorrelation of log_prob or magnetisation, whichever has the smaller
     effective sample size; the means with 95 % bars, against a reference if one is given; overlaps between chains; and
     the diagnostics in words. Of a continuous target there are the posteriors of its variables and their correlations
-    instead of means and overlaps. A panel that needs something the run has not recorded shows something else.
+    instead of means and overlaps, of a tempered run the refused swaps of its ladder instead of overlaps. A panel that
+    needs something the run has not recorded shows something else. A notebook shows the figure where it is the value of
+    a cell, and once.
 
     Parameters
     ----------
@@ -63,6 +66,8 @@ def plot_run(run: Run, reference: Exact | Run | ArrayLike | None = None) -> Figu
         _draw_together(run, axes[1, 1])
         _write_diagnostics(run, axes[1, 2])
         figure.suptitle(_headline(run), fontsize=12)
+    if "inline" in pyplot.get_backend():  # a notebook would show it for being open, and again as the value of a cell
+        pyplot.close(figure)
     return figure
 
 
@@ -107,9 +112,11 @@ def _shorten(ax: Axes) -> None:
 
 
 def _draw_together(run: Any, ax: Axes) -> None:
-    """Draw overlaps of chains, or correlations, or else another trace."""
+    """Draw the ladder, or overlaps of chains, or correlations, or else another trace."""
     chains, draws, _ = run.draws.shape
-    if has_spins(run) and chains > 1 and draws >= 4:
+    if hasattr(run, "ladder"):
+        plot_ladder(run, ax).set_title("Ladder")
+    elif has_spins(run) and chains > 1 and draws >= 4:
         plot_overlap(run, ax).set_title("Overlap of chains")
     elif hasattr(run, "pair_mean") or hasattr(run, "covariance"):
         plot_pairs(run, ax).set_title("Correlations")
@@ -139,6 +146,12 @@ def _write_diagnostics(run: Run, ax: Axes) -> None:
             lines.append(f"{name.replace('_', ' '):<14}{numbers[0]:>10}{numbers[1]:>10}")
     hits, flips = ("attempted flips", "accepted") if has_spins(run) else ("wall hits", "crossed")
     lines += ["", f"{report['hits']:,} {hits}, {report['flips']:,} {flips}" if report["hits"] else f"no {hits}"]
+    if "ladder" in report:
+        ladder = report["ladder"]
+        lines += [
+            f"log Z {ladder['log_z']:.4f} +- {ladder['log_z_se']:.2g}",
+            f"{ladder['round_trips'].sum():,} round trips",
+        ]
     lines += [f"{report[kind]:,} {kind}" for kind in ("bounces", "refreshments") if report[kind]]
     lines += [f"{report['batches']} batches of {report['batch_sweeps']} sweeps, {report['sampling_seconds']:.2f} s CPU"]
     for name in ("hit_rate_z", "bounce_rate_z"):

@@ -22,9 +22,6 @@ from bouncy.samplers.contract import NotErgodicWarning, PathSampler, Sampler
 if TYPE_CHECKING:
     from bouncy.results.run import Run
 
-# Characters of a label that fit a column.
-_LABEL = 24
-
 
 def plain(value: Any) -> Any:
     """Return a value as JSON can hold it: NaN becomes None, infinity and all other objects become text."""
@@ -124,13 +121,6 @@ def plain_label(label: Hashable) -> Any:
     if isinstance(label, tuple):
         return [plain_label(part) for part in label]
     return plain(label)
-
-
-def short_label(label: Hashable) -> str:
-    """Return a label as text on one line, shortened to the width of a column."""
-    text = str(label)
-    text = text if text.isprintable() else repr(text)[1:-1]
-    return text if len(text) <= _LABEL else text[: _LABEL - 1] + "…"
 
 
 def counted(n: int, nouns: str) -> str:

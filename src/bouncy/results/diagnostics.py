@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bouncy._labels import short_label
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.results.batches import normal_score
-from bouncy.results.describe import short_label
 from bouncy.results.ess import effective_sample_size, is_constant, r_hat, rank_normalise
 from bouncy.results.moments import Sums
 from bouncy.workers.contract import flocks_of

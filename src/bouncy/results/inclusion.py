@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bouncy import _html
+from bouncy._labels import short_label
+
 Array = NDArray[np.float64]
 
 # Rows that are printed of a long table.
@@ -64,12 +67,19 @@ class InclusionTable:
         width = max(len("variable"), *(len(str(row.variable)) for row in shown))
         lines = [f"{'variable':<{width}}  probability  std. error"]
         lines += [f"{row.variable!s:<{width}}  {row.probability:>11.4f}  {_error(row):>10}" for row in shown]
-        if len(self) > _SHOWN:
-            lines.append(f"... {len(self) - _SHOWN} more, none above {self._rows[_SHOWN].probability:.4f}")
-        lines += [f"warning: {text}" for text in self._warnings]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._hidden(), *(f"warning: {text}" for text in self._warnings)])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook."""
+        rows = [[short_label(row.variable), f"{row.probability:.4f}", _error(row)] for row in self._rows[:_SHOWN]]
+        table = _html.table(["variable", "probability", "std. error"], rows)
+        return f"{table}\n{_html.text(self._hidden(), [f'warning: {text}' for text in self._warnings])}"
+
+    def _hidden(self) -> list[str]:
+        hidden = len(self) - _SHOWN
+        return [f"... {hidden} more, none above {self._rows[_SHOWN].probability:.4f}"] if hidden > 0 else []
 
 
 def _error(row: Inclusion) -> str:

@@ -10,8 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from bouncy import _html
 from bouncy.recorders.tracked import Tracked
 from bouncy.results.batches import student_quantile
 from bouncy.results.data import Data
@@ -23,7 +24,9 @@ from bouncy.workers.within import PARAMETER
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.figure import Figure
 
+    from bouncy.enumeration import Exact
     from bouncy.results.summary import Summary
     from bouncy.run.progress import Progress
 
@@ -347,6 +350,15 @@ class Run(ABC):
             )
         return InclusionTable(self.target.labels, *found, self.diagnostics["warnings"])
 
+    def plot(self, reference: Exact | Run | ArrayLike | None = None) -> Figure:
+        """Draw an overview of the run in six panels, and return the figure; needs the extra `plots`.
+
+        The short form of `bouncy.plots.plot_run(run, reference)`, which says what is drawn.
+        """
+        from bouncy.plots import plot_run
+
+        return plot_run(self, reference)
+
     def to_arviz(self) -> xarray.DataTree:
         """Return the draws as a tree of labelled arrays in the layout of ArviZ; needs the extra `arviz`."""
         return self._to_arviz()
@@ -405,6 +417,22 @@ class Run(ABC):
         if not isinstance(run, cls):
             raise TypeError(f"{path} holds a {type(run).__name__}, not a {cls.__name__}; use bouncy.Run.load")
         return run
+
+    def __str__(self) -> str:
+        """Return in three lines what the run is, how precise it is, and whether to trust it."""
+        from bouncy.results.summary import verdict
+
+        return "\n".join(verdict(self))
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook, with a picture of the means, and the summary for those who ask for it."""
+        from bouncy.results.summary import verdict
+
+        what, precision, trust = verdict(self)
+        doubts = self.diagnostics["warnings"]
+        said = _html.text([what, precision] if doubts else [what, precision, trust], doubts)
+        means = _html.chart("means with 95 % intervals", self.mean, *self.interval())
+        return "\n".join([said, means, _html.folded("summary", self.summary()._repr_html_())])
 
     def __repr__(self) -> str:
         return f"<Run of {self.sampler.name} on {self.target!r}: {self.chains} chains x {self.draws_per_chain} draws>"

@@ -6,13 +6,14 @@ import importlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bouncy.results.describe import counted, described_run, plain, plain_label, short_label
+from bouncy import _html
+from bouncy._labels import short_label
+from bouncy.results.describe import counted, described_run, plain, plain_label
 
 if TYPE_CHECKING:
     from bouncy.results.paths import PathRun
@@ -90,12 +91,11 @@ class Summary:
     def _repr_html_(self) -> str:
         """Return the table for a notebook; labels are text, whatever they contain."""
         columns = self._columns.values()
-        rows = [_html_row("th", [self._what, *(c.heading for c in columns)])]
-        for i in self._shown:
-            rows.append(_html_row("td", [short_label(self._labels[i]), *(c.shown(i) for c in columns)]))
-        before = "<br>".join(map(escape, self._head))
-        after = "<br>".join(escape(text.strip()) for text in [*self._hidden(), *self._foot])
-        return f"<p>{before}</p>\n<table>\n{chr(10).join(rows)}\n</table>\n<p>{after}</p>"
+        rows = [[short_label(self._labels[i]), *(c.shown(i) for c in columns)] for i in self._shown]
+        sites = _html.table([self._what, *(c.heading for c in columns)], rows)
+        foot = [line for line in self._foot if not _is_warning(line)]
+        after = _html.text([*self._hidden(), *foot], list(filter(_is_warning, self._foot)))
+        return f"{_html.text(self._head)}\n{sites}\n{after}"
 
     def _hidden(self) -> list[str]:
         """Return a line that says how many sites are not shown, if there are any."""
@@ -176,6 +176,45 @@ def convergence(run: Run) -> dict[str, Column]:
     }
 
 
+def verdict(run: Run) -> list[str]:
+    """Return in three lines what a run is, how precise it is, and whether to trust it."""
+    report, warnings = run.diagnostics, run.diagnostics["warnings"]
+    size = f"{counted(run.chains, 'chains')} x {counted(run.draws_per_chain, 'draws')}"
+    ended = "" if run.completed else ", interrupted"
+    return [
+        f"{run.sampler.name} on {run.target!r}: {size}{ended}, {run.sampling_seconds:.2f} s CPU",
+        "; ".join([*_log_z(report), _largest_error(run), _worst_rhat(report["rhat"])]),
+        f"{counted(len(warnings), 'warnings')}{', see run.summary()' * (len(warnings) > 1)}: {warnings[0]}"
+        if warnings
+        else "no warnings",
+    ]
+
+
+def _log_z(report: dict[str, Any]) -> list[str]:
+    if "ladder" not in report:
+        return []
+    ladder = report["ladder"]
+    trips = counted(int(ladder["round_trips"].sum()), "round trips")
+    return [f"log Z {show_number(ladder['log_z'], '.4f')} +- {show_number(ladder['log_z_se'], '.2g')}, {trips}"]
+
+
+def _largest_error(run: Run) -> str:
+    error = run.mean_se
+    if np.isnan(error).all():
+        return "no standard error yet"
+    worst = int(np.nanargmax(error))
+    what = "site" if run.target.kind == "spins" else "variable"
+    return f"largest standard error of a mean {error[worst]:.2g} ({what} {short_label(run.target.labels[worst])})"
+
+
+def _worst_rhat(rhat: dict[str, Any]) -> str:
+    known = {name: value for name, value in rhat.items() if isinstance(value, float)}
+    if not known:
+        return "no R-hat: too few draws, or nothing moves"
+    worst = max(known, key=lambda name: known[name])
+    return f"worst R-hat {_show_rhat(known[worst])} ({worst.replace('_', ' ')})"
+
+
 def head_lines(run: Run, what: str, events: int) -> list[str]:
     """Return the head of a summary: sampler, target, length, and events of a kind per second."""
     seconds = run.diagnostics["sampling_seconds"]
@@ -202,16 +241,16 @@ def diagnostics_lines(run: Run, events: str, rates: str) -> list[str]:
     return lines + [f"{'warning':>14}: {text}" for text in report["warnings"]]
 
 
+def _is_warning(line: str) -> bool:
+    return line.lstrip().startswith("warning:")
+
+
 def _told(report: dict[str, Any]) -> dict[str, Any]:
     """Return diagnostics and warnings for JSON, without those that the rows of the sites hold."""
     kept = {name: value for name, value in report.items() if name != "warnings"}
     for name in ("ess", "rhat"):
         kept[name] = {key: value for key, value in report[name].items() if key != "sites"}
     return {"diagnostics": plain(kept), "warnings": list(report["warnings"])}
-
-
-def _html_row(cell: str, texts: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{cell}>{escape(text)}</{cell}>" for text in texts) + "</tr>"
 
 
 def _events(report: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logsumexp, stdtr
 
+from bouncy import _html
 from bouncy._validation import check_real_array
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.ladder import (
@@ -48,6 +49,15 @@ _DISAGREE = 1e-4
 _FARTHEST = 100.0
 # Round trips of each state in a batch.
 _TRIPS_PER_BATCH = 2.0
+# Columns of a ladder, their widths in print, and how their numbers are shown.
+_FORMS = {
+    "b": (10, ".5f"),
+    "acceptance": (10, ".3f"),
+    "mean": (12, ".5g"),
+    "variance": (12, ".4g"),
+    "log_z": (12, ".6g"),
+    "flow": (8, ".3f"),
+}
 
 
 class Curve(NamedTuple):
@@ -113,23 +123,36 @@ class Ladder:
         return pandas.DataFrame(self._columns, index=pandas.RangeIndex(len(self), name="rung"))
 
     def __str__(self) -> str:
-        forms = {"b": "10.5f", "acceptance": "10.3f", "mean": "12.5g", "variance": "12.4g", "log_z": "12.6g",
-                 "flow": "8.3f"}  # fmt: skip
-        lines = [f"{'rung':>4} " + " ".join(f"{name:>{form.split('.')[0]}}" for name, form in forms.items())]
-        for k in range(len(self)):
-            texts = [
-                f"{self[name][k]:{form}}" if np.isfinite(self[name][k]) else f"{'-':>{form.split('.')[0]}}"
-                for name, form in forms.items()
-            ]
-            lines.append(f"{k:>4} " + " ".join(texts))
-        trips = int(self.round_trips.sum())
-        lines.append(
-            f"barrier {self.barrier:.2f}; {counted(trips, 'round trips')}, where states that forget themselves between "
-            f"swaps would make {self.expected_round_trips * self.round_trips.size:.0f}"
-        )
-        return "\n".join(lines)
+        widths = [4, *(width for width, _ in _FORMS.values())]
+        rows = [["rung", *_FORMS], *self._rows()]
+        lines = [" ".join(f"{text:>{width}}" for text, width in zip(row, widths, strict=True)) for row in rows]
+        return "\n".join([*lines, self._remark()])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook, with a picture of the swaps."""
+        swaps = _html.chart("probability of a swap with the next rung", self["acceptance"][:-1], ends=(0.0, 1.0))
+        return "\n".join([_html.table(["rung", *_FORMS], self._rows()), swaps, _html.text([self._remark()])])
+
+    def _rows(self) -> list[list[str]]:
+        """Return the texts of each rung, its number first."""
+        return [
+            [
+                str(k),
+                *(
+                    f"{self[name][k]:{form}}" if np.isfinite(self[name][k]) else "-"
+                    for name, (_, form) in _FORMS.items()
+                ),
+            ]
+            for k in range(len(self))
+        ]
+
+    def _remark(self) -> str:
+        return (
+            f"barrier {self.barrier:.2f}; {counted(int(self.round_trips.sum()), 'round trips')}, where states that "
+            f"forget themselves between swaps would make {self.expected_round_trips * self.round_trips.size:.0f}"
+        )
 
 
 def _of_ladder(batch: Batch) -> Array:

@@ -161,6 +161,10 @@ class Target(_Base, ABC):
         """Return the symmetric pattern of interacting pairs, or None if the target has no useful one."""
         return None
 
+    def _couplings(self) -> tuple[str, Any] | None:
+        pattern = self.edges()
+        return None if pattern is None else ("pairs that interact", pattern)
+
     def candidates(self) -> scipy.sparse.csr_array | None:
         """Return how often two sites should be tried to trade places, a symmetric matrix; None where all are alike."""
         return None

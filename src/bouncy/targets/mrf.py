@@ -304,6 +304,9 @@ class MRF(Target):
             return scipy.sparse.csr_array(self._M != 0)
         return self._csr(np.ones(self._data.size, dtype=np.bool_))
 
+    def _couplings(self) -> tuple[str, Any]:
+        return "couplings M", self.M
+
     def _given(self, free: NDArray[np.intp], spins: NDArray[np.int8], labels: Labels) -> MRF:
         M, clamped = self.M, spins.astype(np.float64)
         fields = self._r + M @ clamped

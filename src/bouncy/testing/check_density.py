@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bouncy._labels import short_label
 from bouncy.piecewise.targets.density import Density
-from bouncy.results.describe import short_label
 from bouncy.targets.contract import TargetError, shown
 
 Array = NDArray[np.float64]

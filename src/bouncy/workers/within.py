@@ -125,6 +125,10 @@ class Within(Samplable[RunType]):
         blocks = self.first.workers(sampler, plan, [seed for seed, _ in children], starts)
         return [BlockWorker(self, block, seed) for block, (_, seed) in zip(blocks, children, strict=True)]
 
+    def _couplings(self) -> tuple[str, Any] | None:
+        found: tuple[str, Any] | None = self.first._couplings()
+        return found
+
     def __repr__(self) -> str:
         return f"{self.first!r} within {', '.join(self.updates)}"
 
