@@ -9,12 +9,16 @@ PYMC := .venv-pymc
 PEERS := .venv-peers
 HAMON := .venv-hamon
 MCISING := .venv-mcising
+REPO := .venv-repo
+OLDEST := .venv-oldest
+DIST := build/dist-check
 
 # Tests start a hundred interpreters, which would each compile all sources.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long test-pymc mutants bench format clean
+.PHONY: lint lint-repo test-oldest dist-check
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -22,11 +26,44 @@ help: ## Show this list
 demo: $(READY) ## Sample the paper's model and an Ising lattice, and draw a picture (about a minute)
 	$(BIN)/python examples/demo.py
 
-test: $(READY) ## Lint, check types and run the tests (five to ten minutes)
+test: lint ## Lint, check types and run the tests (five to ten minutes)
+	$(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(READY) ## Lint and check types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n $(JOBS)
+
+lint-repo: $(REPO)/.ready ## Check workflows, issue forms and the citation
+	$(REPO)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(REPO)/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(REPO)/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(REPO)/bin/check-jsonschema --builtin-schema vendor.github-issue-forms \
+		$(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(REPO)/bin/check-jsonschema --builtin-schema vendor.citation-file-format --force-filetype yaml CITATION.cff
+	$(REPO)/bin/zizmor --offline --no-progress .github
+
+test-oldest: $(OLDEST)/.ready ## Run the tests with the oldest versions of numpy, scipy, numba, tqdm and click that are allowed
+	$(OLDEST)/bin/python -m pip list | grep -E '^(numpy|scipy|numba|tqdm|click) '
+	$(OLDEST)/bin/python -m pytest -n $(JOBS)
+
+# Of the tests, all are collected, and those run that compile little and read the files of an installation.
+dist-check: $(REPO)/.ready ## Build wheel and sdist, and try both in an empty environment
+	rm -rf dist $(DIST)
+	$(REPO)/bin/python -m build --outdir dist
+	$(REPO)/bin/twine check --strict dist/*
+	mkdir -p $(DIST)
+	tar -xzf dist/*.tar.gz -C $(DIST) --strip-components 1
+	rm -r $(DIST)/src # what is tested is the wheel
+	$(PYTHON) -m venv $(DIST)/.venv
+	$(DIST)/.venv/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(DIST)/.venv/bin/python -m pip install --quiet dist/*.whl
+	cd $(DIST) && .venv/bin/bouncy --version
+	$(DIST)/.venv/bin/python -m pip install --quiet "$$(ls dist/*.whl)[plots]"
+	cd $(DIST) && .venv/bin/python examples/demo.py
+	cd $(DIST) && ../../$(REPO)/bin/uv pip install --quiet --python .venv --group test
+	cd $(DIST) && .venv/bin/python -m pytest --collect-only -q | tail -1
+	cd $(DIST) && .venv/bin/python -m pytest -n $(JOBS) tests/cli tests/formats tests/results tests/samplers/test_registry.py
 
 test-long: $(READY) ## Run the long statistical tests
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
@@ -45,7 +82,7 @@ format: $(READY) ## Format the sources and fix what the linter can fix
 	$(BIN)/ruff format
 
 clean: ## Remove the virtual environment and everything that is made again
-	rm -rf $(VENV) $(PYMC) $(PEERS) $(HAMON) $(MCISING) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PYMC) $(PEERS) $(HAMON) $(MCISING) $(REPO) $(OLDEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so that an interrupted installation is done again. `--group` needs pip 25.1.
@@ -70,6 +107,16 @@ $(HAMON)/.ready: $(READY)
 
 $(MCISING)/.ready: $(READY)
 	$(call install,$(MCISING),,mcising)
+
+$(REPO)/.ready: pyproject.toml
+	$(call install,$(REPO),,repo)
+
+# The oldest versions that pyproject.toml allows, and the latest ones of everything else that go with them.
+$(OLDEST)/.ready: $(REPO)/.ready
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(REPO)/bin/uv pip compile --quiet --resolution lowest-direct pyproject.toml --output-file $(OLDEST)/oldest.txt
+	$(REPO)/bin/uv pip install --quiet --python $(OLDEST) --constraints $(OLDEST)/oldest.txt --editable ".[plots]" --group test
+	@touch $@
 
 # Make an environment (1) with the package and an extra (2), or without it, and a group (3) of tools.
 define install

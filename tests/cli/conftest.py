@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import bouncy
 from bouncy.cli.main import main
+from helpers.command_line import new_runner
 
 
 @pytest.fixture
 def invoke():
     """Call the command line with arguments of any type; `result.stdout` and `result.stderr` are kept apart."""
-    runner = CliRunner()
+    runner = new_runner()
     return lambda *arguments, **options: runner.invoke(main, [str(argument) for argument in arguments], **options)
 
 

@@ -99,7 +99,7 @@ def test_wrong_usage_ends_with_code_2(invoke, arguments, message):
     """Catches wrong usage that passes, or that does not say what was expected."""
     result = invoke(*arguments)
     assert result.exit_code == 2
-    assert message in result.output
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_errors_end_with_code_1_and_no_traceback(invoke, failing, error, message
     failing(error)
     result = invoke("fail")
     assert result.exit_code == 1
-    assert result.output == message
+    assert result.stderr == message
 
 
 def test_debug_shows_the_traceback(invoke, failing):
@@ -259,7 +259,7 @@ def test_warmup_without_a_cache_is_an_error(invoke, monkeypatch):
     monkeypatch.setattr(warmup, "_use", lambda *combination: None)
     result = invoke(*QUICK)
     assert result.exit_code == 1
-    assert result.output.startswith("Error: nothing was kept")
+    assert result.stderr.startswith("Error: nothing was kept")
 
 
 @pytest.mark.slow

@@ -27,7 +27,8 @@ def test_commands_print_what_the_page_shows(invoke, place):
             continue
         for part in block.split("$ bouncy ")[1:]:
             command, _, shown = part.partition("\n")
-            assert _words(invoke(*shlex.split(command)).output) == _words(shown), command
+            result = invoke(*shlex.split(command))
+            assert _words(result.stdout + result.stderr) == _words(shown), command
             run += 1
     assert run >= 10
 

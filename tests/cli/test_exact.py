@@ -61,4 +61,4 @@ def test_options_of_reading_reach_the_reader(invoke, place, options, code, messa
     (place / "pair.txt").write_text("0 1 -1.0\n")
     result = invoke("exact", "pair.txt", *([] if "--format" in options else ["--format", "coo"]), *options)
     assert result.exit_code == code, result.output
-    assert message in result.output
+    assert message in result.stdout + result.stderr

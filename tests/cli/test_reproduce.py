@@ -8,7 +8,6 @@ import time
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner
 from matplotlib.figure import Figure
 
 from bouncy.cli.main import main
@@ -19,6 +18,7 @@ from bouncy.experiments.runner import measure
 from bouncy.experiments.settings import DEFAULT_OUT, DEFAULT_SEED, load, load_views
 from experiments.in_process import make_up_measurements
 from experiments.made_up import make_views
+from helpers.command_line import new_runner
 
 FILES = [
     "figure1.csv", "figure1.json", "figure1.png", "figure2.csv", "figure2.json", "figure2.png",
@@ -28,7 +28,7 @@ FILES = [
 
 @pytest.fixture
 def invoke():
-    runner = CliRunner()
+    runner = new_runner()
     return lambda *arguments: runner.invoke(main, ["reproduce", *(str(argument) for argument in arguments)])
 
 
@@ -119,7 +119,7 @@ def test_wrong_usage_ends_with_code_2(invoke, arguments, message):
     """Catches wrong usage that passes, or that does not say what was expected."""
     result = invoke(*arguments)
     assert result.exit_code == 2
-    assert message in result.output
+    assert message in result.stderr
 
 
 def test_other_settings_end_with_code_1(invoke, tiny, tmp_path):
@@ -127,8 +127,8 @@ def test_other_settings_end_with_code_1(invoke, tiny, tmp_path):
     (tmp_path / "figure1.csv").write_text("")
     result = invoke("figure1", "--out", tmp_path)
     assert result.exit_code == 1
-    assert result.output.startswith(f"Error: {tmp_path / 'figure1.csv'} cannot be continued")
-    assert "--out" in result.output
+    assert result.stderr.startswith(f"Error: {tmp_path / 'figure1.csv'} cannot be continued")
+    assert "--out" in result.stderr
 
 
 def test_missing_matplotlib_ends_with_code_1(invoke, tmp_path, monkeypatch):
@@ -136,7 +136,7 @@ def test_missing_matplotlib_ends_with_code_1(invoke, tmp_path, monkeypatch):
     monkeypatch.setattr(rerun, "find_spec", lambda name: None)
     result = invoke("all", "--out", tmp_path / "out")
     assert result.exit_code == 1
-    assert result.output.startswith("Error: the report needs matplotlib")
+    assert result.stderr.startswith("Error: the report needs matplotlib")
     assert not (tmp_path / "out").exists()
 
 
@@ -167,7 +167,7 @@ def test_each_version_has_a_directory_of_its_own(invoke, monkeypatch, options, v
 
 def test_help_tells_how_a_command_can_end():
     """Catches an exit code that scripts cannot know of."""
-    shown = " ".join(CliRunner().invoke(main, ["--help"]).output.split())
+    shown = " ".join(new_runner().invoke(main, ["--help"]).output.split())
     assert "1 on an error, 2 on wrong usage, 130 when interrupted, 143 when terminated." in shown
 
 

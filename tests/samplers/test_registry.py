@@ -9,7 +9,6 @@ from types import ModuleType
 import numpy as np
 import pytest
 import scipy.sparse
-from click.testing import CliRunner
 
 import bouncy
 from bouncy import samplers
@@ -18,6 +17,7 @@ from bouncy.piecewise.targets import examples
 from bouncy.plots.style import colour_of
 from bouncy.samplers import OF_SPINS, as_sampler, names, registry, table
 from bouncy.samplers.contract import Named, PathSampler, Sampler, SpinSampler
+from helpers.command_line import new_runner
 
 ROOT = Path(__file__).parents[2]
 SPINS = bouncy.MRF(np.zeros((2, 2)))
@@ -146,8 +146,8 @@ def test_one_file_is_all_that_a_sampler_needs(monkeypatch):
     assert '| `"newcomer"` | a sampler of tomorrow |' in table()
     with pytest.raises(ValueError, match="newcomer"):
         as_sampler(SPINS, "nobody")
-    assert "newcomer" in CliRunner().invoke(main, ["sample", "--help"]).output
-    assert "newcomer" in CliRunner().invoke(main, ["warmup", "--sampler", "nobody"]).output
+    assert "newcomer" in new_runner().invoke(main, ["sample", "--help"]).output
+    assert "newcomer" in new_runner().invoke(main, ["warmup", "--sampler", "nobody"]).stderr
 
 
 def test_the_base_class_is_of_both_kinds():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -33,7 +32,7 @@ class Stop:
     def __call__(self, seen: Any) -> None:
         if not self._done and self._moment(seen):
             self._done = True
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager

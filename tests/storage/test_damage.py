@@ -423,6 +423,7 @@ def test_forged_states_neither_crash_nor_hang(kinds, cases, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("kind", ["factors", "continuous", "density", "flock"])
 def test_all_odd_numbers_in_all_arrays_of_a_state(kind, tmp_path):
     """Catches the same for each entry of each array of a worker, with each of ten odd numbers."""
