@@ -56,12 +56,11 @@ dist-check: $(REPO)/.ready ## Build wheel and sdist, and try both in an empty en
 	tar -xzf dist/*.tar.gz -C $(DIST) --strip-components 1
 	rm -r $(DIST)/src # what is tested is the wheel
 	$(PYTHON) -m venv $(DIST)/.venv
-	$(DIST)/.venv/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(DIST)/.venv/bin/python -m pip install --quiet dist/*.whl
+	$(REPO)/bin/uv pip install --quiet --python $(DIST)/.venv dist/*.whl
 	cd $(DIST) && .venv/bin/bouncy --version
-	$(DIST)/.venv/bin/python -m pip install --quiet "$$(ls dist/*.whl)[plots]"
+	$(REPO)/bin/uv pip install --quiet --python $(DIST)/.venv "$$(ls dist/*.whl)[plots]"
 	cd $(DIST) && .venv/bin/python examples/demo.py
-	cd $(DIST) && ../../$(REPO)/bin/uv pip install --quiet --python .venv --group test
+	$(REPO)/bin/uv pip install --quiet --python $(DIST)/.venv --group test
 	cd $(DIST) && .venv/bin/python -m pytest --collect-only -q | tail -1
 	cd $(DIST) && .venv/bin/python -m pytest -n $(JOBS) tests/cli tests/formats tests/results tests/samplers/test_registry.py
 

@@ -14,7 +14,6 @@ from html import escape
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
@@ -77,7 +76,7 @@ def chart(
         f'<text x="{_NUMBERS - 4}" y="{height:.1f}" text-anchor="end" dominant-baseline="middle">{number:.3g}</text>'
         for number, height in {bottom: _HEIGHT - _ROOM, top: _ROOM}.items()
     ]
-    thinned = f", every {step}th of {values.size:,}" if step > 1 else ""
+    thinned = f", one in {step} of {values.size:,}" if step > 1 else ""
     return (
         f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" fill="currentColor" font-size="11">'
         f"<title>{escape(title)}</title>{zero if bottom < 0.0 < top else ''}{''.join(marks)}"
@@ -90,7 +89,7 @@ def chart(
 
 def matrix(title: str, entries: Any) -> str:
     """Return a dense or sparse matrix as a picture, one pixel for each entry or for the largest of several."""
-    pixels = _pixels(scipy.sparse.coo_array(entries))
+    pixels = _pixels(entries)
     largest = float(np.abs(pixels).max(initial=0.0))
     colours = np.zeros((*pixels.shape, 4), np.uint8)
     colours[..., :3] = np.where(pixels[..., None] < 0.0, _BLUE, _ORANGE)
@@ -102,14 +101,19 @@ def matrix(title: str, entries: Any) -> str:
     return f'<img style="{style}" alt="{escape(title)}" src="data:image/png;base64,{source}">{text([title + signs])}'
 
 
-def _pixels(entries: scipy.sparse.coo_array) -> Array:
+def _pixels(entries: Any) -> Array:
     """Return a matrix with the largest entry, by its size, of each square of entries."""
-    square = -(-max(*entries.shape, 1) // _SIDE)
-    place = tuple(np.asarray(index) // square for index in entries.coords)
-    low, high = np.zeros((2, *(-(-side // square) for side in entries.shape)))
-    values = entries.data.astype(np.float64)
-    np.minimum.at(low, place, values)
-    np.maximum.at(high, place, values)
+    square = -(-max(entries.shape) // _SIDE)
+    rows, columns = (np.arange(0, side, square) for side in entries.shape)
+    low, high = np.zeros((2, rows.size, columns.size))
+    if isinstance(entries, np.ndarray):
+        np.minimum.reduceat(np.minimum.reduceat(entries, rows, axis=0), columns, axis=1, out=low)
+        np.maximum.reduceat(np.maximum.reduceat(entries, rows, axis=0), columns, axis=1, out=high)
+    else:
+        listed = entries.tocoo()
+        place, values = (listed.row // square, listed.col // square), listed.data.astype(np.float64)
+        np.minimum.at(low, place, values)
+        np.maximum.at(high, place, values)
     return np.asarray(np.where(-low > high, low, high))
 
 

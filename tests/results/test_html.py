@@ -95,7 +95,7 @@ def test_points_of_a_chart_are_in_proportion():
     assert re.findall(r">(-?[\d.]+)</text>", html) == ["-1", "3"]
     many = _html.chart("many", np.arange(1000.0))
     assert len(points_of(many)) == 200
-    assert "many, every 5th of 1,000" in many
+    assert "many, one in 5 of 1,000" in many
 
 
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
