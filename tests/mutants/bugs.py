@@ -1029,8 +1029,8 @@ BUGS = (
         (
             Edit(
                 "piecewise/truncated.py",
-                "place = _PANELS * (1.0 + rho * per_unit * (1.0 if rho >= 0.0 else 1.0 / _FURTHEST))",
-                "place = _PANELS * (1.0 + rho * per_unit * (1.0 if rho > 0.0 else 1.1 / _FURTHEST))",
+                "place = _PANELS * (1.0 + rho * unit * (1.0 if rho >= 0.0 else 1.0 / _FURTHEST))",
+                "place = _PANELS * (1.0 + rho * unit * (1.0 if rho > 0.0 else 1.1 / _FURTHEST))",
             ),
         ),
         (engine("truncated::test_moments_are_those_of_quadrature", "case6"),),

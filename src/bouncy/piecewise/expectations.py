@@ -21,13 +21,25 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import generic, implements, part
-from bouncy._random import uniform
-from bouncy.piecewise.coupling import diagonal, multiply
+from bouncy._random import normal, uniform
+from bouncy.piecewise.coupling import multiply
+from bouncy.piecewise.potential import HALF_LINE, SPIKED
 from bouncy.piecewise.products import products_given
-from bouncy.piecewise.truncated import draw, moments, peak_of
+from bouncy.piecewise.truncated import (
+    FULL,
+    draw,
+    draw_half_line,
+    moments,
+    normal_below,
+    peak_of,
+    spread_of_half_line,
+)
 from bouncy.recorders.batches import Batch
 
 Array = NDArray[np.float64]
+
+# The next row.
+ONE = np.uint64(1)
 
 
 @part()
@@ -86,13 +98,16 @@ def weigh(law, view, i, f, x):
 
     `f` is its entry of A x - b. Changes the scratch of `law`.
     """
-    A = diagonal(view.coupling, i)
+    A, kind = view.diagonal[i], view.kind[i]
     g = f - A * x
     first, last = np.uint64(view.first[i]), np.uint64(view.first[i + 1])  # unsigned, which skips the wraparound check
+    if kind == HALF_LINE:
+        return _weigh_half_line(law, view, first, A, g)
+    if kind == SPIKED:
+        return _weigh_spiked(law, view, first, A, g)
     if view.first[i + 1] == view.first[i] + 1:
-        energy, integral, mean, variance = _weigh_cell(law, view, first, A, g)
-        law.integral[first], law.probability[first] = integral, 1.0
-        return mean, variance + mean * mean, 0.0 < integral < inf
+        _, law.integral[first], mean, variance = _weigh_cell(law, view, first, A, g)
+        return mean, variance + mean * mean, 0.0 < law.integral[first] < inf
     lowest = inf
     for row in range(first, last):
         energy, law.integral[row], law.mean[row], law.variance[row] = _weigh_cell(law, view, row, A, g)
@@ -114,6 +129,42 @@ def weigh(law, view, i, f, x):
 
 
 @helper
+def _weigh_half_line(law, view, row, A, g):
+    """Do what `weigh` does where there is one cell, a half-line, of which the integral does not matter."""
+    a, c = view.slope[row], view.shift[row]
+    tau = a * (g + A * c) + view.tilt[row]
+    law.tau[row] = tau
+    start, away = _end_of(view, row)
+    slope = away * (tau + view.stiffness[row] * start)
+    distance, variance = spread_of_half_line(slope, view.root[row], view.deviation[row])
+    mean = a * (start + away * distance) + c
+    return mean, a * a * variance + mean * mean, abs(distance) < inf
+
+
+@helper
+def _end_of(view, row):
+    """Return the end of a half-line, and the direction into it."""
+    return (view.lower[row], 1.0) if view.upper[row] == inf else (view.upper[row], -1.0)
+
+
+@helper
+def _weigh_spiked(law, view, left, A, g):
+    """Do what `weigh` does where there is a normal and a point mass: the two sides of the normal are not told apart."""
+    a, c, deviation, point = view.slope[left], view.shift[left], view.deviation[left], view.shift[left + ONE]
+    tau = a * (g + A * c)
+    peak = -tau * deviation * deviation
+    energy = c * (g + 0.5 * A * c) + view.constant[left] + 0.5 * tau * peak
+    energy -= point * (g + 0.5 * A * point) - view.log_still[left + ONE]
+    odds = exp(energy) * view.root[left] * (1.0 / FULL)
+    normal_share = 1.0 / (1.0 + odds)
+    point_share = 1.0 - normal_share
+    law.tau[left], law.probability[left], law.probability[left + ONE] = tau, normal_share, point_share
+    mean, scale = a * peak + c, a * deviation
+    square = normal_share * (mean * mean + scale * scale) + point_share * point * point
+    return normal_share * mean + point_share * point, square, normal_share >= 0.0
+
+
+@helper
 def _weigh_cell(law, view, row, A, g):
     """Return U at the peak of one cell, the integral of exp(U(peak) - U), and mean and variance of the value."""
     a, c = view.slope[row], view.shift[row]
@@ -132,22 +183,46 @@ def _weigh_cell(law, view, row, A, g):
 
 
 @helper
-def draw_coordinate(law, view, i, state):
-    """Return a cell and a place in it, drawn from the law that `weigh` has found for coordinate i."""
-    row, last = np.uint64(view.first[i]), np.uint64(view.first[i + 1])
+def draw_coordinate(law, view, i, state, row, y):
+    """Return a cell and a place in it, drawn from the law that `weigh` has found for coordinate i.
+
+    Now it is in the cell `row` at y, where it stays if it keeps a value that a whole cell stands for.
+    """
+    kind, first, last = view.kind[i], np.uint64(view.first[i]), np.uint64(view.first[i + 1])
+    if kind == HALF_LINE:
+        start, away = _end_of(view, first)
+        kappa, root, deviation = view.stiffness[first], view.root[first], view.deviation[first]
+        slope = away * (law.tau[first] + kappa * start)
+        return first, start + away * draw_half_line(state, slope, kappa, root, deviation)
+    if kind == SPIKED:
+        return _draw_spiked(law, view, first, state, np.uint64(row), y)
+    new = first
     if view.first[i + 1] > view.first[i] + 1:
         left = uniform(state)
-        for k in range(row, last):
+        for k in range(first, last):
             if law.probability[k] > 0.0:
-                row = np.uint64(k)
+                new = np.uint64(k)
                 left -= law.probability[k]
                 if left <= 0.0:
                     break
-    lower, upper = view.lower[row], view.upper[row]
-    if view.slope[row] == 0.0:  # whatever the place, the value is the same
-        return row, peak_of(view.tilt[row], view.curvature[row], lower, upper)
-    root, deviation = view.root[row], view.deviation[row]
-    return row, draw(state, law.tau[row], view.stiffness[row], root, deviation, lower, upper, law.integral[row])
+    lower, upper = view.lower[new], view.upper[new]
+    if view.slope[new] == 0.0:  # whatever the place, the value is the same
+        return new, peak_of(view.tilt[new], view.curvature[new], lower, upper)
+    root, deviation = view.root[new], view.deviation[new]
+    return new, draw(state, law.tau[new], view.stiffness[new], root, deviation, lower, upper, law.integral[new])
+
+
+@helper
+def _draw_spiked(law, view, left, state, row, y):
+    """Return a cell and a place in it where there is a normal and a point mass."""
+    if uniform(state) > law.probability[left]:
+        point = left + ONE
+        return point, y if row == point else view.lower[point]
+    place, edge = (normal(state) - law.tau[left] * view.deviation[left]) * view.deviation[left], view.upper[left]
+    if place <= edge:
+        return left, place
+    right = left + ONE + ONE
+    return right, view.lower[right] + (place - edge)
 
 
 @helper
@@ -156,8 +231,19 @@ def record_law(recorder, view, i, x, mean, square, weight):
     law = recorder.expectations
     law.open_mean[i] += weight * mean
     law.open_square[i] += weight * square
-    for row in range(np.uint64(view.first[i]), np.uint64(view.first[i + 1])):
-        law.open_cell[row] += weight * law.probability[row]
+    first, last = np.uint64(view.first[i]), np.uint64(view.first[i + 1])
+    if view.first[i + 1] == view.first[i] + 1:
+        law.open_cell[first] += weight
+    elif view.kind[i] == SPIKED:
+        edge = (law.tau[first] + view.stiffness[first] * view.upper[first]) * view.deviation[first]
+        share = weight * law.probability[first]
+        below = share * normal_below(edge)
+        law.open_cell[first] += below
+        law.open_cell[first + ONE] += weight * law.probability[first + ONE]
+        law.open_cell[first + ONE + ONE] += share - below
+    else:
+        for row in range(first, last):
+            law.open_cell[row] += weight * law.probability[row]
     products_given(recorder.products, i, mean, square, x, weight)
 
 

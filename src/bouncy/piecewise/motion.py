@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bouncy._compile import kernel
 from bouncy._dispatch import generic
+from bouncy.piecewise.recorder import fill_bins
 
 
 @generic
@@ -34,7 +35,8 @@ def advance(motion, view, recorder, sweep_time, n_sweeps):
 
     Everything but the view and the numbers is changed in place.
     """
-    for k in range(n_sweeps):
-        if not sweep(motion, view, recorder, sweep_time):
-            return n_sweeps - k
-    return 0
+    left = n_sweeps
+    while left > 0 and sweep(motion, view, recorder, sweep_time):
+        left -= 1
+    fill_bins(recorder, sweep_time)
+    return left

@@ -12,6 +12,7 @@ a = 0 between two with a = 1. So a new target needs no compiled code: it consist
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -302,6 +303,13 @@ class View(NamedTuple):
     root: Array  # (n,) its square root, 0 where it is negative
     deviation: Array  # (n,) one over that
     log_still: Array  # (n,) logarithm of the mass of a cell that stands for one value; 0 for others
+    diagonal: Array  # (d,) of A
+    kind: NDArray[np.int64]  # (d,) see below
+
+
+# Kinds of coordinates, by their law given the others: any, on one half-line, or a normal beside a point mass, whose
+# three cells are its two sides with the point between them.
+ANY, HALF_LINE, SPIKED = range(3)
 
 
 def new_view(potential: Potential, scale: Array) -> View:
@@ -331,7 +339,32 @@ def new_view(potential: Potential, scale: Array) -> View:
         root=root,
         deviation=deviation,
         log_still=log_still,
+        diagonal=potential.diagonal(),
+        kind=_kinds(potential.cells, stiffness),
     )
+
+
+def _kinds(cells: Cells, stiffness: Array) -> NDArray[np.int64]:
+    """Return the kind of each coordinate, (d,)."""
+    kinds = np.full(cells.d, ANY)
+    for i, (first, end) in enumerate(itertools.pairwise(cells.first)):
+        if end == first + 1 and np.isfinite(cells.lower[first]) != np.isfinite(cells.upper[first]):
+            moves = cells.slope[first] != 0.0 and stiffness[first] >= 0.0
+            kinds[i] = HALF_LINE if moves and cells.constant[first] < np.inf else ANY
+        elif end == first + 3 and stiffness[first] > 0.0 and _is_spiked(cells, first):
+            kinds[i] = SPIKED
+    return kinds
+
+
+def _is_spiked(cells: Cells, first: int) -> bool:
+    """Say whether the first and the third cell are the two sides of one normal, and the second a point."""
+    left, right = first, first + 2
+    alike = all(getattr(cells, name)[left] == getattr(cells, name)[right] for name in ("slope", "constant"))
+    plain = not any(getattr(cells, name)[first : first + 3].any() for name in ("tilt", "curvature"))
+    ends = (cells.slope[row] * end[row] + cells.shift[row] for row, end in ((left, cells.upper), (right, cells.lower)))
+    whole = cells.lower[left] == -np.inf and cells.upper[right] == np.inf and len(set(ends)) == 1
+    possible = bool((cells.constant[first : first + 3] < np.inf).all())
+    return bool(alike and plain and whole and possible and cells.slope[left] != 0.0 and cells.slope[first + 1] == 0.0)
 
 
 def _jump(at_upper: Array, at_lower: Array, first: NDArray[np.int64]) -> Array:

@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 
 # Bins of each coordinate, beside one for all below and one for all above.
 BINS = 64
+# States whose bins are noted before they are filled, and what is noted for a value that has none.
+NOTED, NO_BIN = 32, 255
 # Functions of a density whose calls are counted.
 EVALUATED = ("log_prob", "gradient", "bound")
 
@@ -64,6 +66,8 @@ class PathRecorder(NamedTuple):
     bin_index: NDArray[np.int64]  # (d,) -1 where there is none
     bin_low: Array  # (d,)
     bin_high: Array  # (d,)
+    note: NDArray[np.uint8]  # (d, NOTED) bins of states that are not yet filled
+    noted: NDArray[np.int64]  # (1,) how many states these are
     products: Products
     expectations: Expectations | NoExpectations
 
@@ -98,6 +102,8 @@ def new_path_recorder(
         bin_index=np.zeros(d, np.int64),
         bin_low=np.zeros(d),
         bin_high=np.zeros(d),
+        note=np.zeros((d, NOTED), np.uint8),
+        noted=np.zeros(1, np.int64),
         products=products,
         expectations=no_expectations() if expectations is None else expectations,
     )
@@ -254,6 +260,39 @@ def record_point(recorder, i, row, x, slope, weight):
 
 
 @helper
+def record_state(recorder, view, row, x, weight):
+    """Account for a state x, (d,), in the cells `row` that stands for a time, the same for all until bins are filled.
+
+    Bins take far more memory than the state: which of them it is in is noted, and they are filled for several states at
+    a time, one coordinate after the other.
+    """
+    n = recorder.noted[0]
+    mean, square, cell = recorder.open_mean, recorder.open_square, recorder.open_cell
+    for i in range(x.size):
+        value, r = x[i], np.uint64(row[i])
+        mean[i] += weight * value
+        square[i] += weight * value * value
+        cell[r] += weight
+        has_bin = view.slope[r] != 0.0 and recorder.width[i] > 0.0
+        recorder.note[i, n] = _bin_of(recorder, i, value) if has_bin else NO_BIN
+    recorder.noted[0] = n + 1
+    if n + 1 == NOTED:
+        fill_bins(recorder, weight)
+
+
+@helper
+def fill_bins(recorder, weight):
+    """Account for the bins of the states that were noted, each for a time."""
+    n = recorder.noted[0]
+    for i in range(recorder.note.shape[0]):
+        bins, note = recorder.open_bin[i], recorder.note[i]
+        for k in range(n):
+            if note[k] != NO_BIN:
+                bins[np.uint64(note[k])] += weight
+    recorder.noted[0] = 0
+
+
+@helper
 def draw_is_due(recorder):
     """Return whether the sweep that ends takes a draw."""
     return recorder.tally[SINCE_DRAW] + 1 == recorder.tally[THIN]
@@ -262,9 +301,12 @@ def draw_is_due(recorder):
 @helper
 def end_sweep(recorder, x, log_prob):
     """Take a draw when one is due; x, (d,), is where the particle is, and `log_prob` the target's log p(x)."""
+    lowest, highest = recorder.extremes[0], recorder.extremes[1]
     for i in range(x.size):
-        recorder.extremes[0, i] = min(recorder.extremes[0, i], x[i])
-        recorder.extremes[1, i] = max(recorder.extremes[1, i], x[i])
+        if x[i] < lowest[i]:
+            lowest[i] = x[i]
+        if x[i] > highest[i]:
+            highest[i] = x[i]
     tally = recorder.tally
     tally[SINCE_DRAW] += 1
     if tally[SINCE_DRAW] == tally[THIN]:

@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 # Polynomials of this degree have a relative error of 2e-15, in panels of 1 / 64 for u and of 1 / 8 for the distance of
 # the peak from the end of a half-line. Further inside than this many standard deviations, the end does not matter.
 _DEGREE, _PANELS, _FURTHEST = 7, 64, 8.0
+# From this rho / sqrt(kappa) on, the variance has a table of its own.
+_CANCELS = 4.0
 # A tail that begins with exp(-45) is below the last digit.
 _NEGLIGIBLE = 45.0
 # An interval over which -log density rises by less than this from its peak is short; with the peak inside, one of fewer
@@ -39,7 +41,8 @@ _LIKELY = 0.3
 # Largest rho / sqrt(kappa) at which halves of normals are proposed.
 _NEARLY_HALF = 0.5
 
-_FULL = sqrt(2.0 * pi)
+# Integral of exp(-z^2 / 2).
+FULL = sqrt(2.0 * pi)
 
 
 def _half_lines(place: Array) -> Array:
@@ -69,15 +72,16 @@ def _rule(panels: int, n: int) -> tuple[Array, Array]:
 
 
 def _polynomials() -> Array:
-    """Return the coefficients of `_half_lines` in the distance from the middle of a panel, (2 panels, power, 3)."""
+    """Return the coefficients of `_half_lines` in the distance from the middle of a panel, (3, 2 panels, power)."""
     s = 0.5 * np.cos(pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
     place = (np.arange(2 * _PANELS)[:, None] + 0.5 + s) / _PANELS
     values = _half_lines(place.ravel()).reshape(3, 2 * _PANELS, _DEGREE + 1)
     powers = np.vander(s, increasing=True)
-    return np.ascontiguousarray(np.linalg.solve(powers, values.transpose(1, 2, 0)))
+    return np.ascontiguousarray(np.linalg.solve(powers, values.transpose(1, 2, 0)).transpose(2, 0, 1))
 
 
-_TABLE = _polynomials()
+# One table for each: what is not asked for does not fill the caches.
+_INTEGRALS, _MEANS, _VARIANCES = (table.copy() for table in _polynomials())
 _PLACES, _WEIGHTS = _rule(1, _NODES)
 
 
@@ -88,25 +92,58 @@ def half_line(rho, root, deviation):
     `root` is the square root of kappa >= 0 and `deviation` one over it.
     """
     if rho <= -_FURTHEST * root:
-        return _FULL * deviation, -rho * deviation * deviation, deviation * deviation
-    per_unit = 1.0 / (max(rho, 0.0) + root)
-    place = _PANELS * (1.0 + rho * per_unit * (1.0 if rho >= 0.0 else 1.0 / _FURTHEST))
+        return FULL * deviation, -rho * deviation * deviation, deviation * deviation
+    k, s, unit = _panel(rho, root, deviation)
+    mean, variance = _mean_and_variance(rho, root, deviation, k, s, unit)
+    return _value(_INTEGRALS, k, s) * unit, mean, variance
+
+
+@helper
+def spread_of_half_line(rho, root, deviation):
+    """Return mean and variance of t, as `half_line` does; NaN or inf where there is no proper density."""
+    if rho <= -_FURTHEST * root:
+        return -rho * deviation * deviation, deviation * deviation
+    k, s, unit = _panel(rho, root, deviation)
+    return _mean_and_variance(rho, root, deviation, k, s, unit)
+
+
+@helper
+def normal_below(z):
+    """Return the probability that a standard normal is below z, with an error of 1e-16."""
+    if abs(z) >= _FURTHEST:
+        return 1.0 if z > 0.0 else 0.0
+    k, s, _ = _panel(-abs(z), 1.0, 1.0)
+    inside = _value(_INTEGRALS, k, s) * (1.0 / FULL)
+    return inside if z > 0.0 else 1.0 - inside
+
+
+@helper
+def _panel(rho, root, deviation):
+    """Return the panel of the table, the distance from its middle, and the length in which the table measures t."""
+    unit = deviation if rho < 0.0 else 1.0 / (rho + root)
+    place = _PANELS * (1.0 + rho * unit * (1.0 if rho >= 0.0 else 1.0 / _FURTHEST))
     k = max(min(int(place), 2 * _PANELS - 1), 0)  # 0 for a place that is no number
-    s = place - k - 0.5
-    row, square = _TABLE[np.uint64(k)], s * s  # unsigned, which skips the wraparound check
+    return np.uint64(k), place - k - 0.5, unit  # unsigned, which skips the wraparound check
+
+
+@helper
+def _value(table, k, s):
+    """Return a polynomial of the table. Even and odd powers have not to wait for each other."""
+    row, square = table[k], s * s
     even, odd = row[_DEGREE - 1], row[_DEGREE]
-    integral, mean, variance = even[0], even[1], even[2]
-    more_integral, more_mean, more_variance = odd[0], odd[1], odd[2]
-    # Even and odd powers by themselves, which have not to wait for each other.
     for j in range(_DEGREE - 3, -1, -2):
-        integral = integral * square + row[j, 0]
-        mean = mean * square + row[j, 1]
-        variance = variance * square + row[j, 2]
-        more_integral = more_integral * square + row[j + 1, 0]
-        more_mean = more_mean * square + row[j + 1, 1]
-        more_variance = more_variance * square + row[j + 1, 2]
-    variance = (variance + s * more_variance) * per_unit * per_unit
-    return (integral + s * more_integral) * per_unit, (mean + s * more_mean) * per_unit, variance
+        even = even * square + row[j]
+        odd = odd * square + row[j + 1]
+    return even + s * odd
+
+
+@helper
+def _mean_and_variance(rho, root, deviation, k, s, unit):
+    """Return mean and variance of t; kappa E[t^2] = 1 - rho E[t], unless that cancels."""
+    mean = _value(_MEANS, k, s) * unit
+    if rho <= _CANCELS * root and root > 0.0:
+        return mean, deviation * deviation * (1.0 - rho * mean) - mean * mean
+    return mean, _value(_VARIANCES, k, s) * unit * unit
 
 
 @helper
@@ -137,7 +174,7 @@ def moments(tau, kappa, root, deviation, lower, upper):
         return _bent_up(tau, kappa, lower, upper)
     peak = min(max(-tau * deviation * deviation, lower), upper) if kappa > 0.0 else peak_of(tau, kappa, lower, upper)
     if lower == -inf and upper == inf:
-        return peak, _FULL * deviation, peak, deviation * deviation
+        return peak, FULL * deviation, peak, deviation * deviation
     away = _way(tau, kappa, lower, upper)
     start = lower if away > 0.0 else upper
     slope = away * slope_at(tau, kappa, start)
@@ -248,25 +285,54 @@ def draw(state, tau, kappa, root, deviation, lower, upper, integral):
     away = _way(tau, kappa, lower, upper)
     start = lower if away > 0.0 else upper
     slope = away * slope_at(tau, kappa, start)
-    likely = lower == -inf or upper == inf or integral > _LIKELY * _FULL * deviation
+    if lower == -inf or upper == inf:
+        return start + away * draw_half_line(state, slope, kappa, root, deviation)
+    likely = integral > _LIKELY * FULL * deviation
     far = _draw_away(state, slope, kappa, root, deviation, upper - lower, likely)
     return min(max(start + away * far, lower), upper)
 
 
 @helper
+def draw_half_line(state, slope, kappa, root, deviation):
+    """Return the distance of a draw from the end of a half-line with this slope of -log density there, kappa >= 0.
+
+    Proposals are normal where the peak is inside or near, else exponential at the best rate (Robert 1995).
+    """
+    if slope < _NEARLY_HALF * root:
+        for _ in range(_MOST_PROPOSALS):
+            t = _near_the_end(state, slope, deviation)
+            if t >= 0.0:
+                return t
+        return nan
+    rate = 0.5 * (slope + sqrt(slope * slope + 4.0 * kappa))
+    per_rate = 1.0 / rate
+    for _ in range(_MOST_PROPOSALS):
+        t = exponential(state) * per_rate
+        if _passes(state, 0.5 * kappa * (t - per_rate) * (t - per_rate)):
+            return t
+    return nan
+
+
+@helper
+def _near_the_end(state, slope, deviation):
+    """Return the distance of a normal from the end of an interval: of half a normal where its peak is outside."""
+    z = normal(state)
+    return ((abs(z) if slope > 0.0 else z) - slope * deviation) * deviation
+
+
+@helper
 def _draw_away(state, slope, kappa, root, deviation, length, likely):
-    """Return the distance of a draw from an end with this slope of -log density, for kappa >= 0.
+    """Return the distance of a draw from an end of a bounded interval with this slope of -log density, for kappa >= 0.
 
     Proposals are normal where the peak is inside or near, and a normal is likely to be in the interval; uniform in a
-    short interval; else exponential at the best rate (Robert 1995).
+    short interval; else exponential as on a half-line.
     """
     is_near = slope < _NEARLY_HALF * root
     by_normals = is_near and likely
     by_uniforms = is_near or not 0.5 * length * (slope + slope_at(slope, kappa, length)) >= _SHORT_RISE
     for _ in range(_MOST_PROPOSALS):
         if by_normals:
-            z = normal(state)
-            t = ((abs(z) if slope > 0.0 else z) - slope * deviation) * deviation
+            t = _near_the_end(state, slope, deviation)
             accepted = 0.0 <= t <= length
         elif by_uniforms:
             t = length * uniform(state)

@@ -17,7 +17,7 @@ from bouncy.piecewise.coupling import add_column, multiply
 from bouncy.piecewise.expectations import draw_coordinate, record_law, weigh
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_point
-from bouncy.piecewise.recorder import draw_is_due, end_sweep, record_point
+from bouncy.piecewise.recorder import draw_is_due, end_sweep, record_state
 from bouncy.piecewise.weights import log_density
 from bouncy.recorders.contract import FLIPS, HITS
 from bouncy.samplers._scan import RANDOM_SUMMARY
@@ -159,13 +159,10 @@ def _sweep(scan, view, recorder, sweep_time):
         mean, square, proper = weigh(recorder.expectations, view, i, scan.F[i], x[i])
         if records:
             record_law(recorder, view, i, x, mean, square, sweep_time)
-        if moves and not _move(scan, view, recorder, i):
-            return False
-        if not proper:
+        if not proper or (moves and not _move(scan, view, recorder, i)):
             return False
     recorder.open_events[HITS] += d
-    for i in range(d):
-        record_point(recorder, i, scan.row[i], x[i], view.slope[scan.row[i]], sweep_time)
+    record_state(recorder, view, scan.row, x, sweep_time)
     products_point(recorder.products, x, sweep_time)
     end_sweep(recorder, x, log_density(view, scan.row, x, scan.F) if draw_is_due(recorder) else 0.0)
     return True
@@ -174,7 +171,7 @@ def _sweep(scan, view, recorder, sweep_time):
 @helper
 def _move(scan, view, recorder, i):
     """Draw coordinate i from the law that was found for it, and return whether there is one."""
-    row, y = draw_coordinate(recorder.expectations, view, i, scan.rng)
+    row, y = draw_coordinate(recorder.expectations, view, i, scan.rng, scan.row[i], scan.y[i])
     x = view.slope[row] * y + view.shift[row]
     change = x - scan.x[i]
     if np.int64(row) != scan.row[i]:

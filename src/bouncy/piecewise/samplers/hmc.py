@@ -19,7 +19,7 @@ from bouncy.piecewise.contract import PathTarget
 from bouncy.piecewise.expectations import record_laws
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_point
-from bouncy.piecewise.recorder import end_sweep, record_point
+from bouncy.piecewise.recorder import end_sweep, record_state
 from bouncy.piecewise.targets._normal import Normal
 from bouncy.recorders.contract import HITS, REFRESHMENTS
 from bouncy.samplers.contract import Named, NotErgodicWarning, PathSampler
@@ -197,7 +197,7 @@ def _sweep(motion, view, recorder, sweep_time):
     for i in range(x.size):
         values[i] = motion.mean[i] + x[i]
         motion.y[i] = values[i] / motion.scale[i]
-        record_point(recorder, i, motion.row[i], values[i], 1.0, sweep_time)
+    record_state(recorder, view, motion.row, values, sweep_time)
     products_point(recorder.products, values, sweep_time)
     record_laws(recorder.expectations, recorder, view, values, motion.soonness, sweep_time)
     end_sweep(recorder, values, -energy)
