@@ -985,7 +985,7 @@ BUGS = (
         "P35",
         "a cell weighted without the mass of its normal",
         (Edit(EXPECTATIONS, "weight = law.integral[row]\n", "weight = 1.0 if law.integral[row] > 0.0 else 0.0\n"),),
-        (engine(MOMENTS, "spike-slab-gibbs"),),
+        (engine(MOMENTS, "spike-slab-positive-gibbs"),),
     ),
     Bug(
         "P36",
@@ -1009,13 +1009,13 @@ BUGS = (
                 "square += weight * law.mean[row] * law.mean[row]",
             ),
         ),
-        (engine(MOMENTS, "spike-slab-gibbs"),),
+        (engine(MOMENTS, "spike-slab-positive-gibbs"),),
     ),
     Bug(
         "P39",
         "a point mass that counts twice",
         (Edit(EXPECTATIONS, "view.log_still[row], 1.0, c, 0.0", "view.log_still[row], 2.0, c, 0.0"),),
-        (engine(MOMENTS, "spike-slab-gibbs"),),
+        (engine(MOMENTS, "spike-slab-positive-gibbs"),),
     ),
     Bug(
         "P40",
@@ -1034,6 +1034,48 @@ BUGS = (
             ),
         ),
         (engine("truncated::test_moments_are_those_of_quadrature", "case6"),),
+    ),
+    Bug(
+        "P42",
+        "an exchange of coefficients that does not see what is taken away",
+        (Edit("piecewise/samplers/gibbs.py", " + entry(view.coupling, j, i) * change", ""),),
+        (engine("gibbs::test_exchanges_keep_the_law"),),
+    ),
+    Bug(
+        "P43",
+        "an exchange of coefficients whatever their slabs and partners are",
+        (
+            Edit(
+                "piecewise/samplers/gibbs.py",
+                "if uniform(scan.rng) > ways * exp(-cost):",
+                "if uniform(scan.rng) > exp(-cost):",
+            ),
+        ),
+        (engine("gibbs::test_exchanges_keep_the_law"),),
+    ),
+    Bug(
+        "P44",
+        "the two sides of a normal around a spike, the wrong way round",
+        (Edit(EXPECTATIONS, "    if place <= edge:\n", "    if place > edge:\n"),),
+        (engine(KEPT, "False-spike-slab"),),
+    ),
+    Bug(
+        "P45",
+        "bins that are forgotten at the end of a call",
+        (Edit("piecewise/motion.py", "    fill_bins(recorder, sweep_time)\n", "    recorder.noted[0] = 0\n"),),
+        (engine("gibbs::test_bins_hold_all_time"),),
+    ),
+    Bug(
+        "P46",
+        "a normal beside a point mass that is weighted without its width",
+        (Edit(EXPECTATIONS, "* view.root[left] * (1.0 / FULL))", "* (1.0 / FULL))"),),
+        (engine(MOMENTS, "spike-slab-gibbs"),),
+    ),
+    Bug(
+        "P47",
+        "E[t^2] of a half-line in the place of its variance",
+        (Edit("piecewise/truncated.py", "(1.0 - rho * mean) - mean * mean", "(1.0 - rho * mean)"),),
+        (engine("truncated::test_moments_are_those_of_quadrature", "case5"),),
     ),
     Bug(
         "G1",

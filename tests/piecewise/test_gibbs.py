@@ -20,7 +20,7 @@ from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import Cells, Potential, new_view
 from bouncy.piecewise.products import given_products
 from bouncy.piecewise.recorder import new_path_recorder, open_sums
-from bouncy.piecewise.samplers.gibbs import new_scan
+from bouncy.piecewise.samplers.gibbs import new_scan, partners_of
 from bouncy.targets.contract import TargetError
 from conftest import base_seed
 from helpers.replicates_piecewise import locate
@@ -110,6 +110,32 @@ def test_spike_and_slab_is_that_of_all_models():
     assert (np.abs(positive + negative - 1.0) < 7 * error + 1e-9).all()
 
 
+def test_exchanges_keep_the_law():
+    """Catches exchanges of coefficients whose ratio misses a mass, a coupling or the number of partners.
+
+    A chain of columns with correlation 0.9 in different units, slabs and inclusions, so that no two are alike. A score
+    beyond 7 comes up with probability 1e-7; errors are below 0.002, so that one of 0.014 is seen.
+    """
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((30, 6))
+    for j in range(1, 6):
+        X[:, j] = 0.9 * X[:, j - 1] + np.sqrt(0.19) * X[:, j]
+    y = 0.7 * X[:, 2] + rng.standard_normal(30)
+    scales = {"slab_scale": [1.0, 0.5, 2.0, 0.2, 1.0, 3.0], "inclusion": [0.1, 0.3, 0.2, 0.4, 0.2, 0.3]}
+    target = bouncy.SpikeSlab(X * [1.0, 3.0, 0.5, 1.0, 2.0, 1.0], y, noise_scale=1.0, **scales)
+    partners = partners_of(target.potential)
+    assert len(set(partners.total)) == 6
+    run = bouncy.sample(target, "gibbs", draws=40_000, keep="means", **QUICK)
+    inclusion, mean = models_of(target)
+    assert max(run.inclusion_se.max(), run.mean_se.max()) < 0.002
+    for name in ("inclusion", "path_inclusion"):
+        assert (np.abs(getattr(run, name) - inclusion) < 7 * getattr(run, f"{name}_se")).all()
+    for name in ("mean", "path_mean"):
+        assert (np.abs(getattr(run, name) - mean) < 7 * getattr(run, f"{name}_se")).all()
+    positive, error = run.probability(lower=0.0)  # zero counts
+    assert (np.abs(positive + run.probability(upper=-1e-300)[0] - 1.0) < 7 * error + 1e-9).all()
+
+
 def test_independent_variables_have_exact_expectations():
     """Catches expectations that are not those of the law, and errors that are made up where there are none.
 
@@ -149,6 +175,22 @@ def test_products_are_kept_up_to_date():
         worker.advance(sweeps)
         expected = target.potential.coupling @ worker.motion.x - target.potential.linear
         np.testing.assert_allclose(worker.motion.F, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_bins_hold_all_time():
+    """Catches states that are noted and never put into bins when a call of the loop ends, or before the next."""
+    target = bouncy.TruncatedGaussian(np.zeros(3), cov=np.eye(3) + 0.5, lower=0.0)
+    view, scan = (
+        target.view(),
+        bouncy.piecewise.Gibbs().start(target, np.ones(3), np.arange(3), np.random.SeedSequence(SEED)),
+    )
+    recorder = new_path_recorder(3, 3, np.zeros(3), np.full(3, 4.0), given_products(3), new_expectations(3, 3))
+    prepare(scan, view, recorder.evaluations)
+    done = 0
+    for sweeps in (7, 32, 45):
+        assert advance(scan, view, recorder, 1.0, sweeps) == 0
+        done += sweeps
+        assert recorder.open_bin.sum(axis=1).tolist() == [done] * 3
 
 
 def _plan():

@@ -1,6 +1,6 @@
 """Symmetric matrices A as compiled loops use them: dense rows, or compressed sparse rows.
 
-A new kind of coupling is a `NamedTuple` of arrays with the four functions below.
+A new kind of coupling is a `NamedTuple` of arrays with the five functions below.
 """
 
 from __future__ import annotations
@@ -54,6 +54,11 @@ def diagonal(coupling, i):
 
 
 @generic
+def entry(coupling, i, j):
+    """Return A_ij."""
+
+
+@generic
 def add_columns(coupling, i, alpha, f, beta, q):
     """Add alpha A[:, i] to `f` and beta A[:, i] to `q`, in place."""
 
@@ -71,6 +76,11 @@ def multiply(coupling, u, out):
 @implements(diagonal, Dense)
 def _diagonal(coupling, i):
     return coupling.A[i, i]
+
+
+@implements(entry, Dense)
+def _entry(coupling, i, j):
+    return coupling.A[i, j]
 
 
 @implements(add_columns, Dense)
@@ -118,6 +128,14 @@ def _next_row(u, k):
 @implements(diagonal, Sparse)
 def _sparse_diagonal(coupling, i):
     return coupling.diagonal[i]
+
+
+@implements(entry, Sparse)
+def _sparse_entry(coupling, i, j):
+    for k in range(coupling.indptr[i], coupling.indptr[i + 1]):
+        if coupling.indices[k] == j:
+            return coupling.data[k]
+    return 0.0
 
 
 @implements(add_columns, Sparse)

@@ -148,18 +148,29 @@ def _end_of(view, row):
 
 
 @helper
+def log_odds(view, left, A, g):
+    """Return the logarithm of the mass of a point over that of the normal beside it, up to root / FULL."""
+    c, point = view.shift[left], view.shift[left + ONE]
+    energy = c * (g + 0.5 * A * c) + view.constant[left]
+    tau = normal_tau(view, left, A, g) * view.deviation[left]
+    return energy - 0.5 * tau * tau - point * (g + 0.5 * A * point) + view.log_still[left + ONE]
+
+
+@helper
+def normal_tau(view, left, A, g):
+    """Return the tau of a normal beside a point mass."""
+    return view.slope[left] * (g + A * view.shift[left])
+
+
+@helper
 def _weigh_spiked(law, view, left, A, g):
     """Do what `weigh` does where there is a normal and a point mass: the two sides of the normal are not told apart."""
-    a, c, deviation, point = view.slope[left], view.shift[left], view.deviation[left], view.shift[left + ONE]
-    tau = a * (g + A * c)
-    peak = -tau * deviation * deviation
-    energy = c * (g + 0.5 * A * c) + view.constant[left] + 0.5 * tau * peak
-    energy -= point * (g + 0.5 * A * point) - view.log_still[left + ONE]
-    odds = exp(energy) * view.root[left] * (1.0 / FULL)
-    normal_share = 1.0 / (1.0 + odds)
+    a, deviation, point = view.slope[left], view.deviation[left], view.shift[left + ONE]
+    tau = normal_tau(view, left, A, g)
+    normal_share = 1.0 / (1.0 + exp(log_odds(view, left, A, g)) * view.root[left] * (1.0 / FULL))
     point_share = 1.0 - normal_share
     law.tau[left], law.probability[left], law.probability[left + ONE] = tau, normal_share, point_share
-    mean, scale = a * peak + c, a * deviation
+    mean, scale = view.shift[left] - a * tau * deviation * deviation, a * deviation
     square = normal_share * (mean * mean + scale * scale) + point_share * point * point
     return normal_share * mean + point_share * point, square, normal_share >= 0.0
 
@@ -218,7 +229,14 @@ def _draw_spiked(law, view, left, state, row, y):
     if uniform(state) > law.probability[left]:
         point = left + ONE
         return point, y if row == point else view.lower[point]
-    place, edge = (normal(state) - law.tau[left] * view.deviation[left]) * view.deviation[left], view.upper[left]
+    return draw_normal(view, left, law.tau[left], state)
+
+
+@helper
+def draw_normal(view, left, tau, state):
+    """Return a cell and a place in it from the normal beside a point mass."""
+    deviation, edge = view.deviation[left], view.upper[left]
+    place = (normal(state) - tau * deviation) * deviation
     if place <= edge:
         return left, place
     right = left + ONE + ONE

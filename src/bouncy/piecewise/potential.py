@@ -12,7 +12,6 @@ a = 0 between two with a = 1. So a new target needs no compiled code: it consist
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -340,31 +339,30 @@ def new_view(potential: Potential, scale: Array) -> View:
         deviation=deviation,
         log_still=log_still,
         diagonal=potential.diagonal(),
-        kind=_kinds(potential.cells, stiffness),
+        kind=kinds_of(potential),
     )
 
 
-def _kinds(cells: Cells, stiffness: Array) -> NDArray[np.int64]:
+def kinds_of(potential: Potential) -> NDArray[np.int64]:
     """Return the kind of each coordinate, (d,)."""
-    kinds = np.full(cells.d, ANY)
-    for i, (first, end) in enumerate(itertools.pairwise(cells.first)):
-        if end == first + 1 and np.isfinite(cells.lower[first]) != np.isfinite(cells.upper[first]):
-            moves = cells.slope[first] != 0.0 and stiffness[first] >= 0.0
-            kinds[i] = HALF_LINE if moves and cells.constant[first] < np.inf else ANY
-        elif end == first + 3 and stiffness[first] > 0.0 and _is_spiked(cells, first):
-            kinds[i] = SPIKED
+    cells = potential.cells
+    stiffness = cells.slope**2 * np.repeat(potential.diagonal(), np.diff(cells.first)) + cells.curvature
+    kinds, first, count = np.full(cells.d, ANY), cells.first[:-1], np.diff(cells.first)
+    possible = (cells.slope != 0.0) & (cells.constant < np.inf)
+    half = possible & (np.isfinite(cells.lower) != np.isfinite(cells.upper)) & (stiffness >= 0.0)
+    kinds[(count == 1) & half[first]] = HALF_LINE
+    (three,) = np.nonzero(count == 3)
+    left, point, right = first[three], first[three] + 1, first[three] + 2
+    spiked = possible[left] & (stiffness[left] > 0.0) & (cells.slope[point] == 0.0) & (cells.constant[point] < np.inf)
+    for name in ("slope", "constant"):
+        spiked &= getattr(cells, name)[left] == getattr(cells, name)[right]
+    for row in (left, point, right):
+        spiked &= (cells.tilt[row] == 0.0) & (cells.curvature[row] == 0.0)
+    spiked &= (cells.lower[left] == -np.inf) & (cells.upper[right] == np.inf)
+    end = cells.slope[left] * cells.upper[left] + cells.shift[left]
+    spiked &= end == cells.slope[right] * cells.lower[right] + cells.shift[right]
+    kinds[three[spiked]] = SPIKED
     return kinds
-
-
-def _is_spiked(cells: Cells, first: int) -> bool:
-    """Say whether the first and the third cell are the two sides of one normal, and the second a point."""
-    left, right = first, first + 2
-    alike = all(getattr(cells, name)[left] == getattr(cells, name)[right] for name in ("slope", "constant"))
-    plain = not any(getattr(cells, name)[first : first + 3].any() for name in ("tilt", "curvature"))
-    ends = (cells.slope[row] * end[row] + cells.shift[row] for row, end in ((left, cells.upper), (right, cells.lower)))
-    whole = cells.lower[left] == -np.inf and cells.upper[right] == np.inf and len(set(ends)) == 1
-    possible = bool((cells.constant[first : first + 3] < np.inf).all())
-    return bool(alike and plain and whole and possible and cells.slope[left] != 0.0 and cells.slope[first + 1] == 0.0)
 
 
 def _jump(at_upper: Array, at_lower: Array, first: NDArray[np.int64]) -> Array:

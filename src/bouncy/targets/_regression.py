@@ -206,5 +206,10 @@ def correlated_pairs(columns: Array, correlations: Array) -> scipy.sparse.csr_ar
         partner = np.argpartition(-r, most - 1, axis=1)[:, :most] if most else np.empty((rows.size, 0), np.intp)
         kept.append((np.repeat(rows, most), partner.ravel(), np.take_along_axis(r, partner, axis=1).ravel()))
     i, j, r = (np.concatenate(column) for column in zip(*kept, strict=True))
-    one_way = scipy.sparse.csr_array((r**_POWER, (i, j)), shape=(p, p))
+    one_way = scipy.sparse.csr_array((pair_weight(r), (i, j)), shape=(p, p))
     return scipy.sparse.csr_array(one_way.maximum(one_way.T))
+
+
+def pair_weight(r: Any) -> Any:
+    """Return the weight of two variables with the correlation |r|."""
+    return r**_POWER

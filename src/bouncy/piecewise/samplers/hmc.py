@@ -19,7 +19,7 @@ from bouncy.piecewise.contract import PathTarget
 from bouncy.piecewise.expectations import record_laws
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_point
-from bouncy.piecewise.recorder import end_sweep, record_state
+from bouncy.piecewise.recorder import draw_is_due, end_sweep, record_state
 from bouncy.piecewise.targets._normal import Normal
 from bouncy.recorders.contract import HITS, REFRESHMENTS
 from bouncy.samplers.contract import Named, NotErgodicWarning, PathSampler
@@ -192,7 +192,7 @@ def _settle(motion, view, evaluations):
 def _sweep(motion, view, recorder, sweep_time):
     x, values = motion.x, motion.scratch
     recorder.open_events[HITS] += travel(motion, sweep_time)
-    energy = refresh(motion)
+    energy = refresh(motion) if draw_is_due(recorder) else _draw_velocity(motion)
     recorder.open_events[REFRESHMENTS] += 1.0
     for i in range(x.size):
         values[i] = motion.mean[i] + x[i]
@@ -225,6 +225,20 @@ def refresh(motion):
             v_from[k] += factor * row[k]
             rest_from[k] -= e * row[k]
     return energy
+
+
+@helper
+def _draw_velocity(motion):
+    """Draw the same velocity as `refresh` does, and return 0."""
+    v, z = motion.v, motion.soonness
+    fill_normal(motion.rng, z)
+    for i in range(v.size):
+        v[i] = 0.0
+    for i in range(v.size):
+        row, v_from, factor = motion.root[i, i:], v[i:], z[i]
+        for k in range(row.size):
+            v_from[k] += factor * row[k]
+    return 0.0
 
 
 @helper
