@@ -21,7 +21,6 @@ from bouncy.plots import style
 NAMES = ["age", "sex", "bmi", "bp", "tc", "ldl", "hdl", "tch", "ltg", "glu"]
 SWEEPS = 5  # between updates of the hyperparameters, which take longer than a sweep
 SHOWN = 20
-SAMPLER = "bps"
 
 
 def load() -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -178,8 +177,8 @@ def main(small: bool = False, out: str | Path = "diabetes.png") -> tuple[Any, An
     """
     X, y, names = load()
     options = {"chains": 4, "draws": 150 if small else 5000, "thin": SWEEPS, "seed": 1}
-    spike = bouncy.sample(spike_and_slab(X, y, names), SAMPLER, **options)
-    penalised = bouncy.sample(lasso(X, y, names), SAMPLER, **options)
+    spike = bouncy.sample(spike_and_slab(X, y, names), **options)
+    penalised = bouncy.sample(lasso(X, y, names), **options)
     report("Spike and slab", spike)
     report("Lasso", penalised)
     table(spike, penalised, names)

@@ -42,7 +42,7 @@ def run_of(name: str, sampler: str) -> PathRun:
 
 
 def _pairs() -> list[tuple[str, str]]:
-    kinds = registry(PathSampler)
+    kinds = [kind for kind in registry(PathSampler) if kind.name != "auto"]  # which uses the others
     return [(name, kind.name) for name in examples() for kind in kinds if kind.sampler.accepts(target(name))]
 
 

@@ -67,7 +67,7 @@ def target(name: str) -> PathTarget:
 
 
 def _pairs() -> list[tuple[str, str]]:
-    kinds = registry(PathSampler)
+    kinds = [kind for kind in registry(PathSampler) if kind.name != "auto"]  # which uses the others
     return [(name, kind.name) for name in TARGETS for kind in kinds if kind.sampler.accepts(target(name))]
 
 

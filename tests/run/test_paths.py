@@ -146,8 +146,12 @@ def test_what_a_target_does_not_have_is_refused(run):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"sampler": "auto"}, ValueError, "sampler is 'auto'; TruncatedGaussian is continuous and can be sampled by"),
-        ({"sampler": bouncy.Gibbs()}, TypeError, "sampler must be one of bps, gibbs, gibbs-random, hmc"),
+        (
+            {"sampler": "tempered"},
+            ValueError,
+            "sampler is 'tempered'; TruncatedGaussian is continuous and can be sampled by",
+        ),
+        ({"sampler": bouncy.Gibbs()}, TypeError, "sampler must be one of auto, bps, gibbs, gibbs-random, hmc"),
         ({"initial": [2.0, 0.0]}, ValueError, "initial must be a state of non-zero density, got"),
         ({"initial": [0.0]}, ValueError, r"initial must have shape \(\.\.\., 2\)"),
         ({"initial": [[0.0, np.nan]]}, ValueError, "initial must be finite"),

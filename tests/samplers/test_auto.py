@@ -82,12 +82,14 @@ def test_the_choice_is_a_function_of_the_seed(tmp_path):
 
 
 def test_what_has_no_choice_is_refused():
-    """Catches a continuous target, or a scheme, that is handed to a pilot of spins."""
-    with pytest.raises(ValueError, match="sampler is 'auto'"):
-        auto(bouncy.Gaussian([0.0], cov=[[1.0]]))
+    """Catches a scheme that is handed to a pilot."""
     scheme = bouncy.Within(
         lambda h: bouncy.MRF(np.zeros((2, 2)), -h * np.ones(2)), {"h": lambda x, p, rng: 0.1}, {"h": 0.0}
     )
     with pytest.raises(ValueError, match="'auto' chooses among samplers of spins"):
+        auto(scheme)
+    lasso = bouncy.BayesianLasso([[1.0], [2.0], [4.0]], [1.0, 2.0, 3.0], penalty=1.0, noise_scale=1.0)
+    scheme = bouncy.Within(lasso.given, {"penalty": lambda x, p, rng: 1.0}, {"penalty": 1.0})
+    with pytest.raises(ValueError, match="'auto' chooses a sampler for one target, which a Within is not; name one"):
         auto(scheme)
     assert base_seed() >= 0

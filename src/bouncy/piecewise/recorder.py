@@ -66,7 +66,8 @@ class PathRecorder(NamedTuple):
     bin_index: NDArray[np.int64]  # (d,) -1 where there is none
     bin_low: Array  # (d,)
     bin_high: Array  # (d,)
-    note: NDArray[np.uint8]  # (d, NOTED) bins of states that are not yet filled
+    # Scratch of one call of the loop.
+    note: NDArray[np.uint8]  # (d, NOTED) bins that are not filled yet, of states
     noted: NDArray[np.int64]  # (1,) how many states these are
     products: Products
     expectations: Expectations | NoExpectations

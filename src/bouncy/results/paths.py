@@ -392,6 +392,8 @@ class PathRun(Run):
         calls = np.sum([totals["evaluations"] for totals in self._data.totals], axis=0)
         if calls.any():
             report["evaluations"] = dict(zip(EVALUATED, calls.tolist(), strict=True))
+        if self._data.setup.choice:
+            report["auto"] = self._data.setup.choice
         report["warnings"] = warnings_of(self, report, np.ones(self.target.d, np.bool_))
         report["warnings"] += disagreements(self._disagreement())
         return report

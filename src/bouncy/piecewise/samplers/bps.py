@@ -93,4 +93,4 @@ def refreshment_rate(per_sweep: float | None, sweep_time: float) -> float:
     return DEFAULT_RATE if per_sweep is None else per_sweep / sweep_time
 
 
-NAMED = (Named(BPS(), "the default: samples every continuous and mixed target", "#332288"),)
+NAMED = (Named(BPS(), "samples every continuous and mixed target; the default of a `Density`", "#332288"),)
