@@ -80,15 +80,6 @@ def test_lanes(tmp_path, capsys):
     assert "log p" in capsys.readouterr().out
 
 
-def test_variable_selection(capsys, monkeypatch):
-    """Catches an example that no longer runs, or no longer finds what was planted, though it is cut to a tenth."""
-    sample = bouncy.sample
-    monkeypatch.setattr(bouncy, "sample", lambda *given, draws, **options: sample(*given, draws=draws // 10, **options))
-    runpy.run_path(str(ROOT / "examples" / "variable_selection.py"), run_name="__main__")
-    found = capsys.readouterr().out.splitlines()
-    assert {line.split()[0] for line in found[3:6]} <= {"x017", "x101", "x103", "x250"}
-
-
 def test_public_names_exist():
     """Catches a name that is announced but cannot be imported."""
     for name in bouncy.__all__:

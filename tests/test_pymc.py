@@ -7,8 +7,12 @@ give everything exactly.
 
 import importlib
 import itertools
+import os
+import re
+import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -253,3 +257,20 @@ def test_missing_pymc(monkeypatch):
     monkeypatch.delitem(sys.modules, "bouncy.pymc")
     with pytest.raises(ImportError, match=r"pip install 'bouncy\[pymc\]'"):
         importlib.import_module("bouncy.pymc")
+
+
+def test_gallery(tmp_path):
+    """Catches a script of the gallery that fails, or whose numbers are off by five standard errors."""
+    script = Path(__file__).parents[1] / "docs" / "gallery" / "pymc_binary.py"
+    found = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env={**os.environ, "MPLBACKEND": "Agg", "PYTENSOR_FLAGS": "cxx="},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    scores = [float(number) for number in re.findall(r"-?\d+\.\d*", found.stdout.split("standard error:")[1])]
+    assert len(scores) >= 7
+    assert max(map(abs, scores)) < 5.0
