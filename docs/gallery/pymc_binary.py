@@ -65,3 +65,9 @@ plt.axline((0, 0), slope=1, color="k", linewidth=1)
 plt.xlabel("exact probability of being in the model")
 plt.ylabel("PyMC with BouncyBinary")
 plt.show()
+
+# %%
+# .. image:: /images/pymc.png
+#    :alt: Inclusion probabilities against exact ones, on the diagonal
+#
+# sphinx_gallery_thumbnail_path = 'images/pymc.png'
