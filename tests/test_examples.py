@@ -80,6 +80,35 @@ def test_lanes(tmp_path, capsys):
     assert "log p" in capsys.readouterr().out
 
 
+THEORY = ROOT / "docs" / "theory.md"
+DRAWN = sorted(re.findall(r"\(images/theory/(\w+)\.svg\)", THEORY.read_text()))
+
+
+def test_theory_has_its_pictures():
+    """Catches a picture that the page shows and nobody drew, or one that was drawn and is not shown."""
+    assert sorted(path.stem for path in (ROOT / "docs" / "images" / "theory").iterdir()) == DRAWN
+    assert (ROOT / "docs" / "images" / "particle.gif").stat().st_size < 1_500_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DRAWN)
+def test_theory_is_drawn(name, tmp_path, monkeypatch):
+    """Catches a picture that can no longer be drawn, or an exchange of clusters that changes log p."""
+    mpl.use("Agg")
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    out = runpy.run_path(str(ROOT / "examples" / "theory.py"))["draw"](name, tmp_path)
+    assert out.stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_animation_is_drawn(tmp_path, monkeypatch):
+    """Catches an animation that can no longer be made."""
+    mpl.use("Agg")
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    runpy.run_path(str(ROOT / "examples" / "theory.py"))["animate"](tmp_path / "particle.gif", frames=6)
+    assert (tmp_path / "particle.gif").read_bytes().startswith(b"GIF89a")
+
+
 def test_public_names_exist():
     """Catches a name that is announced but cannot be imported."""
     for name in bouncy.__all__:
