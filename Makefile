@@ -12,13 +12,13 @@ MCISING := .venv-mcising
 REPO := .venv-repo
 OLDEST := .venv-oldest
 DIST := build/dist-check
+DOCS := .venv-docs
 
 # Tests start a hundred interpreters, which would each compile all sources.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-pymc mutants bench format clean
-.PHONY: lint lint-repo test-oldest dist-check
+.PHONY: help demo test test-long test-oldest test-pymc mutants bench docs docs-check dist-check lint lint-repo format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -76,12 +76,21 @@ mutants: $(READY) ## Plant known bugs one by one and check that a test turns red
 bench: $(READY) $(PEERS)/.ready $(HAMON)/.ready $(MCISING)/.ready ## Print and save the table of speed ratios
 	$(BIN)/python benchmarks/run.py
 
+docs: $(DOCS)/.ready ## Build the documentation as a site in docs/_build/html
+	rm -rf docs/_build docs/api # examples of the gallery that have not changed are not run again
+	$(DOCS)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -d docs/_build/doctrees docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+docs-check: docs ## Build the documentation and follow every link within it (about three minutes)
+	$(DOCS)/bin/linkchecker --config docs/linkchecker.ini docs/_build/html/index.html
+
 format: $(READY) ## Format the sources and fix what the linter can fix
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 clean: ## Remove the virtual environment and everything that is made again
-	rm -rf $(VENV) $(PYMC) $(PEERS) $(HAMON) $(MCISING) $(REPO) $(OLDEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PYMC) $(PEERS) $(HAMON) $(MCISING) $(REPO) $(OLDEST) $(DOCS) build dist
+	rm -rf docs/_build docs/api docs/auto_gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so that an interrupted installation is done again. `--group` needs pip 25.1.
@@ -116,6 +125,9 @@ $(OLDEST)/.ready: $(REPO)/.ready
 	$(REPO)/bin/uv pip compile --quiet --resolution lowest-direct pyproject.toml --output-file $(OLDEST)/oldest.txt
 	$(REPO)/bin/uv pip install --quiet --python $(OLDEST) --constraints $(OLDEST)/oldest.txt --editable ".[plots]" --group test
 	@touch $@
+
+$(DOCS)/.ready: $(READY)
+	$(call install,$(DOCS),--editable ".[plots]",docs)
 
 # Make an environment (1) with the package and an extra (2), or without it, and a group (3) of tools.
 define install

@@ -1,4 +1,4 @@
-"""The examples in docstrings and in the README run and print what they say."""
+"""The examples in docstrings and on the pages of the documentation run and print what they say."""
 
 import doctest
 import importlib
@@ -29,9 +29,17 @@ def test_docstrings(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-# Pages, and something that each of them prints.
+# Pages with Python code. Those with commands are run by cli/test_docs.py, that about clusters by run/test_executors.py.
 PAGES = {
-    "README.md": "probability",
+    str(page.relative_to(ROOT)): text
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if "```python\n" in (text := page.read_text()) and "$ bouncy " not in text and page.name != "cluster.md"
+}
+
+# Something that a page prints.
+PRINTED = {
+    "README.md": "log prob: ess",
+    "docs/index.md": "log prob: ess",
     "docs/targets.md": "probability",
     "docs/regression.md": "probability",
     "docs/constraints.md": "probability",
@@ -52,6 +60,7 @@ LONG = (
     "docs/ferromagnets.md",
     "docs/density.md",
     "docs/hard-targets.md",
+    "docs/samplers.md",
     "docs/targets.md",
     "docs/regression.md",
 )
@@ -62,12 +71,10 @@ def test_pages(page, tmp_path, monkeypatch, capsys):
     """Catches a page whose code fails for a newcomer: its Python blocks run one after the other."""
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-    assert blocks
     namespace: dict[str, object] = {}
-    for block in blocks:
+    for block in re.findall(r"```python\n(.*?)```", PAGES[page], re.DOTALL):
         exec(compile(textwrap.dedent(block), page, "exec"), namespace)
-    assert PAGES[page] in capsys.readouterr().out
+    assert PRINTED.get(page, "") in capsys.readouterr().out
 
 
 def test_lanes(tmp_path, capsys):

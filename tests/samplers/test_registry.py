@@ -116,7 +116,7 @@ def test_default_warmup(sampler, d, draws, expected):
     assert sampler.default_warmup(target, draws) == expected
 
 
-@pytest.mark.parametrize(("kind", "page"), [(OF_SPINS, "README.md"), (PathSampler, "docs/continuous.md")])
+@pytest.mark.parametrize(("kind", "page"), [(OF_SPINS, "docs/samplers.md"), (PathSampler, "docs/continuous.md")])
 def test_documents_have_the_row_of_every_sampler(kind, page):
     """Catches a sampler that users are not told of, or are told something else of than the registry has."""
     lines = (ROOT / page).read_text().splitlines()
