@@ -5,6 +5,7 @@ component: y_i ~ N(mu s_i, 1), mu ~ N(M0, T0^2). Given s it is Gaussian, so that
 give everything exactly.
 """
 
+import functools
 import importlib
 import itertools
 import os
@@ -274,3 +275,24 @@ def test_gallery(tmp_path):
     scores = [float(number) for number in re.findall(r"-?\d+\.\d*", found.stdout.split("standard error:")[1])]
     assert len(scores) >= 7
     assert max(map(abs, scores)) < 5.0
+
+
+@pytest.mark.parametrize(("page", "found"), [("targets.md", "trace"), ("density.md", "posterior")])
+def test_pages_with_pymc(page, found, monkeypatch):
+    """Catches a page whose PyMC model fails for a newcomer. Data are given to it, and its runs of PyMC are short."""
+    short = {"draws": 50, "tune": 50, "chains": 2, "cores": 1, "compile_kwargs": COMPILED, **QUIET}
+    monkeypatch.setattr(pm, "sample", functools.partial(pm.sample, **short))
+    text = (Path(__file__).parents[1] / "docs" / page).read_text()
+    (block,) = (block for block in re.findall(r"```py\n(.*?)```", text, re.DOTALL) if "import pymc" in block)
+    rng = np.random.default_rng(0)
+    times = np.linspace(0.5, 9.5, 10)
+    namespace = {
+        "bouncy": bouncy,
+        "X": rng.normal(size=(10, 3)),
+        "y": rng.normal(size=10) + (times > 5),
+        "times": times,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what PyMC says of short runs
+        exec(compile(block, page, "exec"), namespace)
+    assert namespace[found] is not None
