@@ -233,7 +233,9 @@ def test_executors_give_the_same_bytes(case, name, expected, request):
     assert everything(sample(case, executor=request.getfixturevalue(name))) == expected[case]
 
 
-@pytest.mark.parametrize("case", [*FAST, *(pytest.param(c, marks=pytest.mark.slow) for c in ("path", "function"))])
+@pytest.mark.parametrize(
+    "case", ["within", *(pytest.param(c, marks=pytest.mark.slow) for c in ("draws", "path", "function"))]
+)
 def test_short_slices_give_the_same_bytes(case, expected, monkeypatch):
     """Catches rounds that are mixed up: with many of them, chains are ahead of others all the time."""
     have_slices_of(1e-5, monkeypatch)

@@ -131,7 +131,22 @@ def may_be_infinite(worker, name):
     }.get(part, ([], []))
 
 
-@every_worker
+# Workers each of whose numbers is tried every time; those of the others are much like them.
+TRIED = (
+    "bps-gaussian",
+    "hmc",
+    "path-bps",
+    "path-density",
+    "block-spins",
+    "ladder-walls",
+    "flock-sparse",
+    "factor graph",
+)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in TRIED else pytest.mark.slow) for name in (*CASES, *TARGETS)]
+)
 def test_numbers_that_are_not_finite_are_refused(name):
     """Catches NaN, which no comparison ends, and infinite times, by which a clock never comes to an end."""
     worker = worker_of(name)
