@@ -81,7 +81,7 @@ docs: $(DOCS)/.ready ## Build the documentation as a site in docs/_build/html
 	$(DOCS)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -d docs/_build/doctrees docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
-docs-check: docs ## Build the documentation and follow every link within it (about three minutes)
+docs-check: docs ## Build the documentation and follow every link within it (some minutes)
 	$(DOCS)/bin/linkchecker --config docs/linkchecker.ini docs/_build/html/index.html
 
 format: $(READY) ## Format the sources and fix what the linter can fix

@@ -298,9 +298,13 @@ class Laplace(PiecewiseTarget):
 
 def test_other_targets_are_refused() -> None:
     """Would catch a sampler that moves a target as if it were a Gaussian."""
-    with pytest.raises(ValueError, match="sampler is 'hmc'; Laplace is continuous and can be sampled by: bps, gibbs"):
+    with pytest.raises(
+        ValueError, match="sampler is 'hmc'; Laplace is continuous and can be sampled by: auto, bps, gibbs"
+    ):
         bouncy.sample(Laplace(), "hmc", draws=10, progress=False)
-    with pytest.raises(TypeError, match="Laplace is continuous: sampler must be one of bps, gibbs, gibbs-random, or a"):
+    with pytest.raises(
+        TypeError, match="Laplace is continuous: sampler must be one of auto, bps, gibbs, gibbs-random, or a"
+    ):
         bouncy.sample(Laplace(), HMC(), draws=10, progress=False)
     assert HMC().rates(Laplace()) == (None, None)
     assert BPS().rates(Laplace()) == (None, None)

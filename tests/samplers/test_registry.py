@@ -56,7 +56,9 @@ def test_within_takes_the_samplers_of_its_block():
     scheme = bouncy.Within(lambda scale: NORMAL, {"scale": lambda x, parameters, generator: 1.0}, {"scale": 1.0})
     assert as_sampler(scheme) == bouncy.piecewise.HMC()
     assert as_sampler(scheme, "hmc") == bouncy.piecewise.HMC()
-    with pytest.raises(ValueError, match="Gaussian is continuous and can be sampled by: bps, gibbs, gibbs-random, hmc"):
+    with pytest.raises(
+        ValueError, match="Gaussian is continuous and can be sampled by: auto, bps, gibbs, gibbs-random, hmc"
+    ):
         as_sampler(scheme, "metropolis")
 
 
@@ -70,24 +72,34 @@ def test_within_takes_the_samplers_of_its_block():
             LASSO,
             "hmc",
             ValueError,
-            "sampler is 'hmc'; BayesianLasso is continuous and can be sampled by: bps, gibbs, gibbs-random$",
+            "sampler is 'hmc'; BayesianLasso is continuous and can be sampled by: auto, bps, gibbs, gibbs-random$",
         ),
         (
             LASSO,
             "metropolis",
             ValueError,
-            "BayesianLasso is continuous and can be sampled by: bps, gibbs, gibbs-random$",
+            "BayesianLasso is continuous and can be sampled by: auto, bps, gibbs, gibbs-random$",
         ),
         (
             NORMAL,
             bouncy.piecewise.Metropolis(),
             TypeError,
-            "Gaussian is continuous: sampler must be one of bps, gibbs, gibbs-random, ",
+            "Gaussian is continuous: sampler must be one of auto, bps, gibbs, gibbs-random, ",
         ),
-        (WELL, "hmc", ValueError, "Density is continuous and can be sampled by: bps, metropolis$"),
-        (WELL, bouncy.Metropolis(), TypeError, "Density is continuous: sampler must be one of bps, metropolis, or a "),
-        (LASSO, bouncy.Gibbs(), TypeError, "BayesianLasso is continuous: sampler must be one of bps, gibbs, "),
-        (LASSO, bouncy.piecewise.HMC(), TypeError, "BayesianLasso is continuous: sampler must be one of bps, gibbs, "),
+        (WELL, "hmc", ValueError, "Density is continuous and can be sampled by: auto, bps, metropolis$"),
+        (
+            WELL,
+            bouncy.Metropolis(),
+            TypeError,
+            "Density is continuous: sampler must be one of auto, bps, metropolis, or a ",
+        ),
+        (LASSO, bouncy.Gibbs(), TypeError, "BayesianLasso is continuous: sampler must be one of auto, bps, gibbs, "),
+        (
+            LASSO,
+            bouncy.piecewise.HMC(),
+            TypeError,
+            "BayesianLasso is continuous: sampler must be one of auto, bps, gibbs, ",
+        ),
     ],
 )
 def test_samplers_of_other_targets_are_refused(target, asked, error, message):

@@ -338,7 +338,7 @@ def new_view(potential: Potential, scale: Array) -> View:
         root=root,
         deviation=deviation,
         log_still=log_still,
-        diagonal=potential.diagonal(),
+        diagonal=potential.diagonal().copy(),  # that of a dense matrix cannot be written to
         kind=kinds_of(potential),
     )
 

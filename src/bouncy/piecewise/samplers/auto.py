@@ -83,8 +83,7 @@ class Auto(PathSampler):
             run = _pilot(target, sampler, seed, pairs)
             need[sampler.name] = _squared_error(run) * _work(target, run)
         best = min(candidates, key=lambda each: need[each.name] * (_WORTH_IT if each is candidates[0] else 1.0))
-        smallest = max(min(need.values()), 1e-300)
-        told = ", ".join(f"{name} {value / smallest:.2g}" for name, value in need.items())
+        told = ", ".join(f"{name} {value:.2g}" for name, value in need.items())
         return best, f"{best.name}, by a pilot; squared error times work: {told}"
 
 
