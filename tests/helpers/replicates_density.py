@@ -17,7 +17,7 @@ from bouncy._random import new_state
 from bouncy._validation import as_seed_sequence
 from bouncy.piecewise.by_address import failed
 from bouncy.piecewise.motion import advance, prepare
-from bouncy.piecewise.products import all_products
+from bouncy.piecewise.products import new_products
 from bouncy.piecewise.rays import BUDGET, SLOPE, U, find_bounce, look, new_ray
 from bouncy.piecewise.recorder import new_path_recorder
 from bouncy.targets.contract import raise_failure
@@ -54,7 +54,7 @@ def fly(
     sides = np.where(starts @ normals.T >= offsets, 1.0, -1.0)
     flight = target.particle(starts[0], np.zeros(d), rows[0], refreshment_rate, path_state, new_budget(toll_state))
     size = cells.lower.size
-    recorder = new_path_recorder(d, size, np.zeros(d), np.zeros(d), all_products(d))
+    recorder = new_path_recorder(d, size, np.zeros(d), np.zeros(d), new_products(d))
     out = Flights(
         mean=np.empty((n, d)),
         square=np.empty((n, d)),

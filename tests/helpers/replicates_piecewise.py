@@ -17,7 +17,7 @@ from bouncy._validation import as_seed_sequence, check_count
 from bouncy.piecewise.flight import BUDGET, WINDOW, new_flight
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import Cells, Potential, new_view
-from bouncy.piecewise.products import all_products
+from bouncy.piecewise.products import new_products
 from bouncy.piecewise.recorder import new_path_recorder
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.contract import renew
@@ -55,7 +55,7 @@ def fly(
     rows = locate(cells, starts)
     flight = new_flight(starts[0], np.zeros(d), rows[0], refreshment_rate, path_state, new_budget(toll_state))
     size = cells.lower.size
-    recorder = new_path_recorder(d, size, np.zeros(d), np.zeros(d), all_products(d))
+    recorder = new_path_recorder(d, size, np.zeros(d), np.zeros(d), new_products(d))
     out = Flights(
         mean=np.empty((n, d)),
         square=np.empty((n, d)),

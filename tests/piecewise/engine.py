@@ -13,7 +13,7 @@ from bouncy._random import new_state
 from bouncy.piecewise.flight import Flight, new_flight
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import Cells, Potential, View, new_view
-from bouncy.piecewise.products import all_products, no_products
+from bouncy.piecewise.products import new_products
 from bouncy.piecewise.recorder import PathRecorder, new_path_recorder, open_sums
 from bouncy.tolls.budget import new_budget
 from conftest import base_seed
@@ -54,7 +54,7 @@ def launch(
     d, cells = y.size, potential.cells
     view = new_view(potential, scale)
     flight = new_flight(y / scale, v, cells.locate(y), refreshment_rate, path_state, new_budget(toll_state))
-    recorded = all_products(d) if products else no_products()
+    recorded = new_products(d if products else 0)
     recorder = new_path_recorder(d, cells.lower.size, np.full(d, low), np.full(d, high), recorded)
     prepare(flight, view, recorder.evaluations)
     return Engine(flight, view, recorder)

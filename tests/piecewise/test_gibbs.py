@@ -18,7 +18,7 @@ from bouncy._random import new_state
 from bouncy.piecewise.expectations import new_expectations
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import Cells, Potential, new_view
-from bouncy.piecewise.products import given_products
+from bouncy.piecewise.products import new_products
 from bouncy.piecewise.recorder import new_path_recorder, open_sums
 from bouncy.piecewise.samplers.gibbs import new_scan, partners_of
 from bouncy.targets.contract import TargetError
@@ -50,7 +50,9 @@ def test_law_is_kept_from_exact_starts(name, random):
     y, row, x = np.empty((n, d)), np.empty((n, d), np.int64), np.empty((n, d))
     for k in range(n):
         size = cells.lower.size
-        recorder = new_path_recorder(d, size, np.zeros(d), np.zeros(d), given_products(d), new_expectations(d, size))
+        recorder = new_path_recorder(
+            d, size, np.zeros(d), np.zeros(d), new_products(d, given=True), new_expectations(d, size)
+        )
         scan.y[:], scan.row[:] = starts[k] / law.scale, rows[k]
         prepare(scan, view, recorder.evaluations)
         assert advance(scan, view, recorder, 1.0, sweeps) == 0
@@ -184,7 +186,9 @@ def test_bins_hold_all_time():
         target.view(),
         bouncy.piecewise.Gibbs().start(target, np.ones(3), np.arange(3), np.random.SeedSequence(SEED)),
     )
-    recorder = new_path_recorder(3, 3, np.zeros(3), np.full(3, 4.0), given_products(3), new_expectations(3, 3))
+    recorder = new_path_recorder(
+        3, 3, np.zeros(3), np.full(3, 4.0), new_products(3, given=True), new_expectations(3, 3)
+    )
     prepare(scan, view, recorder.evaluations)
     done = 0
     for sweeps in (7, 32, 45):

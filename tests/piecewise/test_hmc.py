@@ -18,7 +18,7 @@ from bouncy.piecewise import BPS, HMC
 from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import Cells, Potential
-from bouncy.piecewise.products import all_products
+from bouncy.piecewise.products import new_products
 from bouncy.piecewise.recorder import new_path_recorder
 from bouncy.piecewise.samplers.hmc import Trajectory, travel
 from bouncy.piecewise.targets._normal import Normal
@@ -196,7 +196,7 @@ def test_stationary_start() -> None:
     motion = sampler.start(target, starts[0], np.arange(2), np.random.SeedSequence([base_seed(), 6]))
     averages, ends, velocities = np.empty((n, 3)), np.empty((n, 2)), np.empty((n, 2))
     for k, start in enumerate(starts):
-        recorder = new_path_recorder(2, 2, np.zeros(2), np.zeros(2), all_products(2))
+        recorder = new_path_recorder(2, 2, np.zeros(2), np.zeros(2), new_products(2))
         motion.y[:] = start / target.scale
         motion.v[:] = np.nan
         prepare(motion, view, np.zeros(3, np.int64))

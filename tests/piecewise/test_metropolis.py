@@ -17,7 +17,7 @@ from bouncy._dispatch import check_bounds, named_state
 from bouncy._random import exponential, fill_normal, new_state
 from bouncy.piecewise import Metropolis
 from bouncy.piecewise.motion import advance, prepare
-from bouncy.piecewise.products import all_products
+from bouncy.piecewise.products import new_products
 from bouncy.piecewise.recorder import BINS, PathRecorder, new_path_recorder, take_batch
 from bouncy.piecewise.samplers.metropolis import MOVES, SEEN, STEP, TUNED, Walk, best_acceptance
 from bouncy.recorders.contract import FLIPS, HITS
@@ -62,7 +62,7 @@ def launch(target: Density, y: Array, seed: np.random.SeedSequence) -> Engine:
     d, view = target.d, target.view()
     walk = Metropolis().start(target, y, target.cells.locate(y), seed)
     low, high = np.full(d, LOW), np.full(d, HIGH)
-    recorder = new_path_recorder(d, target.cells.lower.size, low, high, all_products(d))
+    recorder = new_path_recorder(d, target.cells.lower.size, low, high, new_products(d))
     prepare(walk, view, recorder.evaluations)
     recorder.evaluations[:] = 0
     return Engine(walk, view, recorder)

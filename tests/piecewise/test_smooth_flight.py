@@ -19,7 +19,7 @@ from bouncy._dispatch import state_arrays
 from bouncy.piecewise.literal import BOUNCED, CROSSED, REFRESHED, REFUSED, FlightPath, literal_flight
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import Cells, Potential
-from bouncy.piecewise.products import all_products
+from bouncy.piecewise.products import new_products
 from bouncy.piecewise.recorder import PathRecorder, new_path_recorder
 from bouncy.piecewise.smooth_flight import SmoothFlight
 from bouncy.piecewise.targets import examples
@@ -65,7 +65,7 @@ def launch_smooth(
     view = target.view()
     flight = target.particle(y, v, target.cells.locate(y), rate, path_state, new_budget(toll_state))
     d = target.d
-    recorder = new_path_recorder(d, target.cells.lower.size, np.full(d, -2.0), np.full(d, 3.0), all_products(d))
+    recorder = new_path_recorder(d, target.cells.lower.size, np.full(d, -2.0), np.full(d, 3.0), new_products(d))
     prepare(flight, view, recorder.evaluations)
     raise_failure(view)
     return SmoothEngine(flight, view, recorder)

@@ -219,9 +219,7 @@ def test_threads_give_the_same_bytes(case, workers, expected):
 # Cases on which processes are tested always; the others take longer, and each is tested on `shuffled`.
 FAST = ("draws", "within")
 COMBINATIONS = [
-    pytest.param(
-        name, case, marks=[] if name == "shuffled" or (name in ("pool", "dask") and case in FAST) else pytest.mark.slow
-    )
+    pytest.param(name, case, marks=[] if name == "shuffled" or (name == "pool" and case in FAST) else pytest.mark.slow)
     for name in ("threads", "shuffled", "pool", "loky", "dask")
     for case in CASES
 ]

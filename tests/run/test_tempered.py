@@ -138,7 +138,9 @@ def test_a_run_stops_at_an_error_of_log_z():
     assert run.interval("log_z")[0] < bouncy.exact(target).log_z < run.interval("log_z")[1]
 
 
-@pytest.mark.parametrize("reference", ["uniform", (0.3, -0.2, 0.0, 0.1, 0.5, -0.5)])
+@pytest.mark.parametrize(
+    "reference", ["uniform", pytest.param((0.3, -0.2, 0.0, 0.1, 0.5, -0.5), marks=pytest.mark.slow)]
+)
 def test_curves_are_those_of_enumeration(reference):
     """Catches weights of the wrong rung, and errors that are too small: log Z, mean and variance of log p at any b."""
     target = bouncy.MRF.random(6, sigma_M=0.8, sigma_r=0.8, seed=5)

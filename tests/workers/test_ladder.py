@@ -87,8 +87,10 @@ CASES = [
     ("sparse", "gibbs", "uniform"),
     ("dense", "metropolis", FIELDS),
     ("walls", "bps-gaussian", "uniform"),
-    ("walls", "gibbs-random", FIELDS),
-    ("cached", "bps-gaussian", "uniform"),
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in (("walls", "gibbs-random", FIELDS), ("cached", "bps-gaussian", "uniform"))
+    ),
 ]
 
 

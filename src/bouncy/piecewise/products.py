@@ -15,121 +15,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import helper
-from bouncy._dispatch import generic, implements, part
+from bouncy._dispatch import part
 from bouncy.recorders.batches import Batch
 
 Array = NDArray[np.float64]
 
 
-@part()
-class NoProducts(NamedTuple):
-    """Nothing is kept."""
+@part("open", "given", "X", "T", "since")
+class Products(NamedTuple):
+    """Sums over the open batch; arrays of what is not kept are empty, so that one compiled loop serves all three."""
 
-    nothing: Array  # (0,) a tuple of no fields has no type in numba
-
-    def sums(self) -> Batch:
-        """Return nothing."""
-        return {}
-
-    def clear(self) -> None:
-        """Do nothing."""
-
-
-@part("open", "X", "T", "since")
-class AllProducts(NamedTuple):
-    """All pairs."""
-
-    open: Array  # (d, d) integrals of x_i x_j over the open batch
+    open: Array  # (d, d) integrals of x_i x_j
+    given: Array  # (d, d) sums of E[x_i | others] x_j; on the diagonal, of E[x_i^2 | others]
     X: Array  # (d,) integral of x_j in this leg, up to `since`
     T: Array  # (d,) integral of t x_j in this leg, up to `since`
     since: Array  # (d,) leg time of the last change of x_j's path
     now: Array  # (2, d) scratch
 
     def sums(self) -> Batch:
-        """Return the integrals over the open batch."""
-        return {"products": self.open.flatten()}
+        """Return the sums over the open batch; what is of the path has another name beside expectations."""
+        if self.given.size:
+            return {"products": self.given.flatten(), "path_products": self.open.flatten()}
+        return {"products": self.open.flatten()} if self.open.size else {}
 
     def clear(self) -> None:
         """Begin a new batch."""
         self.open[:] = 0.0
+        self.given[:] = 0.0
 
 
-@part("open")
-class GivenProducts(NamedTuple):
-    """All pairs, by expectations and along the path."""
-
-    open: Array  # (d, d) sums of E[x_i | others] x_j over the open batch; on the diagonal, of E[x_i^2 | others]
-    path: AllProducts
-
-    def sums(self) -> Batch:
-        """Return both sums over the open batch."""
-        return {"products": self.open.flatten(), "path_products": self.path.open.flatten()}
-
-    def clear(self) -> None:
-        """Begin a new batch."""
-        self.open[:] = 0.0
-        self.path.clear()
-
-
-Products = NoProducts | AllProducts | GivenProducts
-
-
-def no_products() -> NoProducts:
-    """Return a recorder of products that keeps nothing."""
-    return NoProducts(np.empty(0))
-
-
-def all_products(d: int) -> AllProducts:
-    """Return an empty recorder of the products of all pairs."""
-    return AllProducts(np.zeros((d, d)), np.zeros(d), np.zeros(d), np.zeros(d), np.empty((2, d)))
-
-
-def given_products(d: int) -> GivenProducts:
-    """Return an empty recorder of the products of all pairs and of their expectations."""
-    return GivenProducts(np.zeros((d, d)), all_products(d))
-
-
-@generic
-def products_wall(products, p, u, i, t, p_new, u_new):
-    """Account for the path of i, which changes at leg time t from p[i] + u[i] t to p_new + u_new t.
-
-    p and u, (d,), are those of all coordinates before the change.
-    """
-
-
-@generic
-def products_leg(products, p, u, t):
-    """Account for a leg that ends at leg time t; the next one begins there."""
-
-
-@generic
-def products_point(products, x, weight):
-    """Account for a state x, (d,), that stands for some time."""
-
-
-@generic
-def products_given(products, i, mean, square, x, weight):
-    """Account for E[x_i] and E[x_i^2] given the others, which are at the values x, (d,), and stand for some time."""
-
-
-@implements(products_wall, NoProducts)
-def _no_wall(products, p, u, i, t, p_new, u_new):
-    pass
-
-
-@implements(products_leg, NoProducts)
-def _no_leg(products, p, u, t):
-    pass
-
-
-@implements(products_point, NoProducts)
-def _no_point(products, x, weight):
-    pass
-
-
-@implements(products_given, NoProducts)
-def _nothing_given(products, i, mean, square, x, weight):
-    pass
+def new_products(d: int, given: bool = False) -> Products:
+    """Return empty sums of the products of all pairs, and of their expectations if these are known; none for d = 0."""
+    expected = d if given else 0
+    return Products(
+        np.zeros((d, d)), np.zeros((expected, expected)), np.zeros(d), np.zeros(d), np.zeros(d), np.empty((2, d))
+    )
 
 
 @helper
@@ -142,8 +62,14 @@ def _integrals(products, p, u, j, t):
     return X, T
 
 
-@implements(products_wall, AllProducts)
-def _wall(products, p, u, i, t, p_new, u_new):
+@helper
+def products_wall(products, p, u, i, t, p_new, u_new):
+    """Account for the path of i, which changes at leg time t from p[i] + u[i] t to p_new + u_new t.
+
+    p and u, (d,), are those of all coordinates before the change.
+    """
+    if products.open.size == 0:
+        return
     dp, du = p[i] - p_new, u[i] - u_new
     row = products.open[i]
     for j in range(p.size):
@@ -155,8 +81,11 @@ def _wall(products, p, u, i, t, p_new, u_new):
     products.since[i] = t
 
 
-@implements(products_leg, AllProducts)
-def _leg(products, p, u, t):
+@helper
+def products_leg(products, p, u, t):
+    """Account for a leg that ends at leg time t; the next one begins there."""
+    if products.open.size == 0:
+        return
     X, T = products.now[0], products.now[1]
     for j in range(p.size):
         X[j], T[j] = _integrals(products, p, u, j, t)
@@ -169,21 +98,22 @@ def _leg(products, p, u, t):
             row[j] += p[i] * X[j] + u[i] * T[j]
 
 
-@implements(products_point, AllProducts)
-def _point(products, x, weight):
+@helper
+def products_point(products, x, weight):
+    """Account for a state x, (d,), that stands for some time."""
+    if products.open.size == 0:
+        return
     for i in range(x.size):
         for j in range(x.size):
             products.open[i, j] += weight * x[i] * x[j]
 
 
-@implements(products_point, GivenProducts)
-def _point_beside(products, x, weight):
-    products_point(products.path, x, weight)
-
-
-@implements(products_given, GivenProducts)
-def _given(products, i, mean, square, x, weight):
-    row, scaled = products.open[i], weight * mean
+@helper
+def products_given(products, i, mean, square, x, weight):
+    """Account for E[x_i] and E[x_i^2] given the others, which are at the values x, (d,), and stand for some time."""
+    if products.given.size == 0:
+        return
+    row, scaled = products.given[i], weight * mean
     kept = row[i]
     for j in range(x.size):
         row[j] += scaled * x[j]

@@ -12,7 +12,7 @@ from bouncy._dispatch import check_range
 from bouncy.piecewise.contract import PathTarget
 from bouncy.piecewise.expectations import Expectations, NoExpectations, new_expectations, no_expectations
 from bouncy.piecewise.motion import advance, prepare
-from bouncy.piecewise.products import Products, all_products, given_products, no_products
+from bouncy.piecewise.products import Products, new_products
 from bouncy.piecewise.recorder import PathRecorder, new_path_recorder, open_sums, take_batch
 from bouncy.recorders.batches import Batch
 from bouncy.targets.contract import TargetError
@@ -214,9 +214,7 @@ def _moments(batch: Batch) -> Array:
 def _new_products(target: PathTarget, pairs: str, given: bool) -> Products:
     if pairs == "edges":
         raise ValueError(f"pairs is 'edges', which {type(target).__name__} does not have; use 'all' or 'none'")
-    if pairs == "none":
-        return no_products()
-    return given_products(target.d) if given else all_products(target.d)
+    return new_products(0 if pairs == "none" else target.d, given)
 
 
 def _bins(workers: Sequence[PathWorker]) -> tuple[Array, Array]:
