@@ -706,6 +706,24 @@ BUGS = (
         (Edit(BY_ADDRESS, "        inside=view,\n", ""),),
         (conformance("test_a_worker_can_be_copied_and_restored", "polynomial-spin"),),
     ),
+    Bug(
+        "48",
+        "the integral of a pair of an edge misses the time of the flip",
+        (Edit("recorders/pairs.py", "    twice *= t\n", ""),),
+        ("tests/run/test_sample.py::test_edges_agree_with_all_pairs",),
+    ),
+    Bug(
+        "49",
+        "the integral of all pairs misses the time since the last flip of the other site",
+        (Edit("recorders/pairs.py", "row[j] += twice * (path[j] + s[j] * t)", "row[j] += twice * path[j]"),),
+        ("tests/run/test_sample.py::test_edges_agree_with_all_pairs",),
+    ),
+    Bug(
+        "50",
+        "each of the two terms of the mean of a pair counts whole",
+        (Edit("recorders/pairs.py", "+= 0.5 * sign * conditional", "+= sign * conditional"),),
+        ("tests/run/test_sample.py::test_edges_agree_with_all_pairs",),
+    ),
     # The general engine.
     Bug(
         "P1",
