@@ -1075,7 +1075,7 @@ BUGS = (
         "P44",
         "the two sides of a normal around a spike, the wrong way round",
         (Edit(EXPECTATIONS, "    if place <= edge:\n", "    if place > edge:\n"),),
-        (engine(KEPT, "False-spike-slab"),),
+        (engine("gibbs::test_places_are_in_their_cells"),),
     ),
     Bug(
         "P45",
@@ -1085,8 +1085,8 @@ BUGS = (
     ),
     Bug(
         "P46",
-        "a normal beside a point mass that is weighted without its width",
-        (Edit(EXPECTATIONS, "* view.root[left] * (1.0 / FULL))", "* (1.0 / FULL))"),),
+        "a normal beside a point mass that is weighted without its peak",
+        (Edit(EXPECTATIONS, "return energy - 0.5 * tau * tau - point", "return energy - point"),),
         (engine(MOMENTS, "spike-slab-gibbs"),),
     ),
     Bug(

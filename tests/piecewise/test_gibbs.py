@@ -17,7 +17,7 @@ import bouncy
 from bouncy._random import new_state
 from bouncy.piecewise.expectations import new_expectations
 from bouncy.piecewise.motion import advance, prepare
-from bouncy.piecewise.potential import Cells, Potential, new_view
+from bouncy.piecewise.potential import SPIKED, Cells, Potential, new_view
 from bouncy.piecewise.products import new_products
 from bouncy.piecewise.recorder import new_path_recorder, open_sums
 from bouncy.piecewise.samplers.gibbs import new_scan, partners_of
@@ -177,6 +177,27 @@ def test_products_are_kept_up_to_date():
         worker.advance(sweeps)
         expected = target.potential.coupling @ worker.motion.x - target.potential.linear
         np.testing.assert_allclose(worker.motion.F, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_places_are_in_their_cells():
+    """Catches a value whose cell is not the one that it lies in, as on the other side of a spike."""
+    t = np.arange(20.0)
+    X = np.column_stack([np.sin(t), np.cos(t), np.sin(t) + 0.3 * np.cos(3.0 * t)])
+    target = bouncy.SpikeSlab(X, 0.3 * np.sin(t), inclusion=0.5, slab_scale=1.0, noise_scale=1.0)
+    view, scan = (
+        target.view(),
+        bouncy.piecewise.Gibbs().start(target, np.zeros(3), np.array([1, 4, 7]), np.random.SeedSequence(SEED)),
+    )
+    assert (view.kind == SPIKED).all()
+    recorder = new_path_recorder(3, 9, np.zeros(3), np.zeros(3), new_products(3, given=True), new_expectations(3, 9))
+    prepare(scan, view, recorder.evaluations)
+    seen = set()
+    for _ in range(200):
+        assert advance(scan, view, recorder, 1.0, 1) == 0
+        assert ((view.lower[scan.row] <= scan.y) & (scan.y <= view.upper[scan.row])).all()
+        np.testing.assert_allclose(view.slope[scan.row] * scan.y + view.shift[scan.row], scan.x, atol=1e-12)
+        seen.update(scan.row.tolist())
+    assert seen == set(range(9))
 
 
 def test_bins_hold_all_time():
