@@ -108,7 +108,7 @@ def test_pickles_are_never_opened(tmp_path, name):
     """Catches code in a file that is run by opening it."""
     trap = np.empty((), object)
     trap[()] = Trap(tmp_path / "sprung")
-    np.savez(tmp_path / "a.npz", **({"version": 1, "M": np.zeros((1, 1))} | {name: trap}), allow_pickle=True)
+    np.savez(tmp_path / "a.npz", **({"version": 1, "M": np.zeros((1, 1))} | {name: trap}))
     with pytest.raises(ModelFileError, match="would have to be unpickled"):
         load_model(tmp_path / "a.npz")
     assert not (tmp_path / "sprung").exists()
