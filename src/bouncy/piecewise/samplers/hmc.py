@@ -192,7 +192,11 @@ def _settle(motion, view, evaluations):
 def _sweep(motion, view, recorder, sweep_time):
     x, values = motion.x, motion.scratch
     recorder.open_events[HITS] += travel(motion, sweep_time)
-    energy = refresh(motion) if draw_is_due(recorder) else _draw_velocity(motion)
+    energy = 0.0
+    if draw_is_due(recorder):
+        energy = refresh(motion)
+    else:
+        draw_velocity(motion)
     recorder.open_events[REFRESHMENTS] += 1.0
     for i in range(x.size):
         values[i] = motion.mean[i] + x[i]
@@ -228,8 +232,8 @@ def refresh(motion):
 
 
 @helper
-def _draw_velocity(motion):
-    """Draw the same velocity as `refresh` does, and return 0."""
+def draw_velocity(motion):
+    """Draw the same velocity as `refresh` does, where the potential is not asked for."""
     v, z = motion.v, motion.soonness
     fill_normal(motion.rng, z)
     for i in range(v.size):
@@ -238,7 +242,6 @@ def _draw_velocity(motion):
         row, v_from, factor = motion.root[i, i:], v[i:], z[i]
         for k in range(row.size):
             v_from[k] += factor * row[k]
-    return 0.0
 
 
 @helper
