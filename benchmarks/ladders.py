@@ -135,7 +135,7 @@ def _has_room(recorder):
 
 @implements(record_change, OneLane)
 def _record_change(recorder, toll, s, i, count, t):
-    if toll.change[recorder.lane[0]] != 0.0:
+    if toll.attempt.change[recorder.lane[0]] != 0.0:
         record_flip(recorder.chain, recorder.s, i, t)
         recorder.s[i] = -recorder.s[i]
         recorder.chain.open_events[FLIPS] += 1.0
@@ -144,7 +144,7 @@ def _record_change(recorder, toll, s, i, count, t):
 @implements(record_lane_sweep, OneLane)
 def _record_sweep(recorder, toll, target, s, sweep_time):
     lane = recorder.lane[0]
-    read_lanes(target, s, recorder.lane, toll.cost, recorder.log_prob, recorder.cold.means)
+    read_lanes(target, s, recorder.lane, toll.attempt.cost, recorder.log_prob, recorder.cold.means)
     recorder.cold.value[0] = recorder.log_prob[lane]
     record_sweep(recorder.chain, recorder.cold, recorder.s, sweep_time)
 

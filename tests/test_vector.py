@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bouncy._random import new_state, next_bits
-from bouncy._vector import DRAWN, WIDTH, padded
-from helpers.lanes import exp_of, product, products, uniforms
+from bouncy._vector import DRAWN, STEP, WIDTH, padded
+from helpers.lanes import beginnings, exp_of, product, products, single_exp_of, single_tanh_half_of, uniforms
 
 LARGEST = 700.0
 
@@ -43,36 +43,71 @@ def test_exp_ends_at_its_largest_numbers():
     assert exp(-far).min() > 0.0
 
 
+def singles(function, x):
+    """Return values of a function of float32, and what it is of, in double precision."""
+    x = np.asarray(x, np.float32)
+    out = np.empty_like(x)
+    function(x, out)
+    return out.astype(float), x.astype(float)
+
+
+def test_single_exp(rng):
+    """Catches an error that is larger than what the lanes in doubt are found by."""
+    halves = np.arange(-46, 47) * (0.5 * math.log(2.0))
+    near = (halves[:, None] + np.linspace(-1e-4, 1e-4, 7)).ravel()
+    found, x = singles(single_exp_of, np.concatenate([[0.0, -0.0], near, rng.uniform(-17.0, 17.0, 40_000)]))
+    assert np.abs(found / np.exp(x) - 1.0).max() < 2.5e-7
+    found, x = singles(single_exp_of, [80.0, 81.0, 1e30, np.inf, -80.0, -81.0, -1e30, -np.inf])
+    np.testing.assert_allclose(found, np.exp(np.clip(x, -80.0, 80.0)), rtol=5e-6)
+
+
+def test_single_tanh_half(rng):
+    """Catches digits that are lost where a conditional mean is small."""
+    small = [sign * 10.0**-k for k in range(1, 20) for sign in (1, -1)]
+    found, x = singles(single_tanh_half_of, np.concatenate([small, rng.uniform(-40.0, 40.0, 40_000)]))
+    assert np.abs(found / np.tanh(x / 2.0) - 1.0).max() < 4e-7
+    assert singles(single_tanh_half_of, [0.0, 1e30, -1e30])[0].tolist() == [0.0, 1.0, -1.0]
+
+
 # --- random numbers ---------------------------------------------------------------------------------------------------
 
 
+def new_states(seed, width):
+    return np.array([new_state(child) for child in np.random.SeedSequence(seed).spawn(width)]).T.copy()
+
+
 def literal(state, n):
-    """Return the next n numbers of a generator, (4,): half a step of 2^-52 above the number of its first 52 bits."""
+    """Return the next n words of a generator, (4,)."""
     with np.errstate(over="ignore"):
-        bits = [int(next_bits(state)) for _ in range(n)]
-    return [(2 * (word >> 12) + 1) * 2.0**-53 for word in bits]
+        return [int(next_bits(state)) for _ in range(n)]
 
 
 @pytest.mark.parametrize("width", [WIDTH, 3 * WIDTH])
-def test_uniforms_are_those_of_the_generator_of_each_lane(seed, width):
-    """Catches a lane that draws from another one's generator, and any slip in a step, bit for bit."""
-    states = np.array([new_state(child) for child in np.random.SeedSequence(seed).spawn(width)]).T.copy()
+def test_numbers_are_those_of_the_generator_of_each_lane(seed, width):
+    """Catches a lane that draws from another one's generator, and any slip in a step, bit for bit.
+
+    Beginnings are the first 23 bits of each half of a word; numbers half a step of 2^-52 above that of its first 52.
+    """
+    states = new_states(seed, width)
     own = [states[:, k].copy() for k in range(width)]
     for _ in range(20):
-        out = np.empty((DRAWN, width))
-        uniforms(states, out)
-        assert out.T.tolist() == [literal(state, DRAWN) for state in own]
+        begun, whole = np.empty((DRAWN, width), np.float32), np.empty(width)
+        beginnings(states, begun)
+        uniforms(states, whole)
+        words = [literal(state, DRAWN // 2 + 1) for state in own]
+        halves = [[half >> 9 for word in row[:-1] for half in (word >> 32, word % 2**32)] for row in words]
+        assert (begun.T / STEP).tolist() == halves
+        assert whole.tolist() == [(2 * (row[-1] >> 12) + 1) * 2.0**-53 for row in words]
         assert states.T.tolist() == [state.tolist() for state in own]
 
 
-def test_uniforms_are_neither_0_nor_1():
+def test_numbers_are_neither_0_nor_1():
     """Catches a number at an end: 0 passes at any cost, and 1 is refused where a flip costs nothing."""
-    states = np.zeros((4, WIDTH), np.uint64)
+    states = np.zeros((4, 2), np.uint64)
     states[0, 1], states[3, 1] = 2**64 - 1, 1  # the next bits are all ones
-    out = np.empty((DRAWN, WIDTH))
+    out = np.empty(2)
     uniforms(states, out)
-    assert out[0, 0] == 2.0**-53
-    assert out[0, 1] == 1.0 - 2.0**-53
+    assert out.tolist() == [2.0**-53, 1.0 - 2.0**-53]
 
 
 # --- products of matrices ---------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ vectorised: Any = register_jitable(**INLINED, fastmath={"contract", "reassoc"})
 WIDTH = 8
 # Bytes of a cache line.
 _LINE = 64
-# Uniform numbers of a lane that are drawn together.
+# Random numbers of a lane that are drawn together.
 DRAWN = 4
 
 
@@ -60,14 +60,14 @@ _ROUNDER = 1.5 * 2.0**52
 _BIAS, _MANTISSA = np.uint64(1023), np.uint64(52)
 
 
-def _polynomial() -> tuple[float, ...]:
-    """Return the coefficients of a polynomial of degree 10 that is exp to 2e-16 between -log(2)/2 and log(2)/2."""
+def _polynomial(degree: int) -> tuple[float, ...]:
+    """Return the coefficients of a polynomial that is exp between -log(2)/2 and log(2)/2: to 2e-16 for degree 10."""
     reach = 0.5001 * np.log(2.0)
-    series = np.polynomial.chebyshev.Chebyshev.interpolate(np.exp, 10, domain=[-reach, reach])
+    series = np.polynomial.chebyshev.Chebyshev.interpolate(np.exp, degree, domain=[-reach, reach])
     return tuple(map(float, series.convert(kind=np.polynomial.Polynomial).coef))
 
 
-_C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10 = _polynomial()
+_C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10 = _polynomial(10)
 
 
 @vectorised
@@ -85,12 +85,62 @@ def exp(x):
     return value * _as_float((_as_bits(rounded) + _BIAS) << _MANTISSA)
 
 
+# The same in single precision, for twice as many lanes at a time
+
+_SINGLE_LARGEST = np.float32(80.0)
+_SINGLE_LOG2_E = np.float32(_LOG2_E)
+_SINGLE_LOG_2, _SINGLE_LOG_2_REST = np.float32(0.693359375), np.float32(np.log(2.0) - 0.693359375)
+_SINGLE_ROUNDER = np.float32(1.5 * 2.0**23)
+_SINGLE_ONE = np.float32(1.0)
+_S1, _S2, _S3, _S4, _S5, _S6 = map(np.float32, _polynomial(6)[1:])
+
+
+@intrinsic
+def _power_of_two(typing_context, rounded):
+    """Return 2^k for the k that is in the last bits of a number."""
+    integer = ir.IntType(32)
+
+    def generate(context, builder, signature, values):
+        exponent = builder.add(builder.bitcast(values[0], integer), integer(127))
+        return builder.bitcast(builder.shl(exponent, integer(23)), ir.FloatType())
+
+    return types.float32(types.float32), generate
+
+
+@vectorised
+def _single_parts(x):
+    """Return a and b = 2^k with e^x = a + b, where |a| < b / 2; a keeps its digits where x is small."""
+    x = min(max(x, -_SINGLE_LARGEST), _SINGLE_LARGEST)
+    rounded = x * _SINGLE_LOG2_E + _SINGLE_ROUNDER
+    k = rounded - _SINGLE_ROUNDER
+    r = (x - k * _SINGLE_LOG_2) - k * _SINGLE_LOG_2_REST
+    r2 = r * r
+    scale = _power_of_two(rounded)
+    return scale * r * ((_S1 + _S2 * r) + r2 * ((_S3 + _S4 * r) + r2 * (_S5 + _S6 * r))), scale
+
+
+@vectorised
+def single_exp(x):
+    """Return e^x of a float32 to 2e-7 + 6e-8 |x|, for x beyond +-80 that of +-80."""
+    a, b = _single_parts(x)
+    return a + b
+
+
+@vectorised
+def single_tanh_half(x):
+    """Return tanh(x/2) of a float32, to 4e-7 of its value."""
+    a, b = _single_parts(x)
+    return (a + (b - _SINGLE_ONE)) / (a + (b + _SINGLE_ONE))
+
+
 # Random numbers
 
 _ONE = np.uint64(0x3FF0000000000000)
 _UNUSED = np.uint64(12)
 # Half of the distance between two values, so that neither 0 nor 1 is one.
 _HALF = 2.0**-53
+# The distance between two beginnings of random numbers.
+STEP = 2.0**-23
 
 
 @vectorised
@@ -113,22 +163,45 @@ def _unit(bits):
     return (_as_float((bits >> _UNUSED) | _ONE) - 1.0) + _HALF
 
 
+@intrinsic
+def _beginning(typing_context, bits, first):
+    """Return a multiple of STEP in [0, 1) made of 23 bits, from number `first` on."""
+    integer, number = ir.IntType(32), ir.FloatType()
+
+    def generate(context, builder, signature, values):
+        some = builder.and_(builder.trunc(builder.lshr(*values), integer), integer(0x7FFFFF))
+        # Behind the bits of 1.0 they make a number in [1, 2).
+        return builder.fsub(builder.bitcast(builder.or_(some, integer(0x3F800000)), number), number(1.0))
+
+    return types.float32(types.uint64, types.uint64), generate
+
+
+_OF_HIGH, _OF_LOW = np.uint64(41), np.uint64(9)
+
+
 @vectorised
-def draw_uniforms(states, out):
-    """Fill `out`, (DRAWN, lanes), with uniform numbers in (0, 1), from a state of a generator per lane, (4, lanes)."""
+def draw_beginnings(states, out):
+    """Fill `out`, (DRAWN, lanes), with multiples of STEP in [0, 1), from a state of a generator per lane, (4, lanes).
+
+    Each is the beginning of a uniform number; the rest of it, less than STEP, is drawn where somebody asks.
+    """
     p, q, r, s = states[0], states[1], states[2], states[3]
     u0, u1, u2, u3 = out[0], out[1], out[2], out[3]
     for k in range(p.size):
         a, b, c, d = p[k], q[k], r[k], s[k]
         bits, a, b, c, d = _step(a, b, c, d)
-        u0[k] = _unit(bits)
+        u0[k], u1[k] = _beginning(bits, _OF_HIGH), _beginning(bits, _OF_LOW)
         bits, a, b, c, d = _step(a, b, c, d)
-        u1[k] = _unit(bits)
-        bits, a, b, c, d = _step(a, b, c, d)
-        u2[k] = _unit(bits)
-        bits, a, b, c, d = _step(a, b, c, d)
-        u3[k] = _unit(bits)
+        u2[k], u3[k] = _beginning(bits, _OF_HIGH), _beginning(bits, _OF_LOW)
         p[k], q[k], r[k], s[k] = a, b, c, d
+
+
+@vectorised
+def draw_uniform(states, k):
+    """Return a uniform number in (0, 1) from the generator of lane k."""
+    bits, a, b, c, d = _step(states[0, k], states[1, k], states[2, k], states[3, k])
+    states[0, k], states[1, k], states[2, k], states[3, k] = a, b, c, d
+    return _unit(bits)
 
 
 # Memory

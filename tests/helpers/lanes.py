@@ -15,12 +15,23 @@ from numpy.typing import NDArray
 from bouncy._compile import kernel
 from bouncy._dispatch import implements, part
 from bouncy._random import next_bits
-from bouncy._vector import DRAWN, add_product, add_products, draw_uniforms, exp
+from bouncy._vector import (
+    DRAWN,
+    STEP,
+    add_product,
+    add_products,
+    draw_beginnings,
+    draw_uniform,
+    exp,
+    single_exp,
+    single_tanh_half,
+)
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, MEANS, REFRESHMENTS
 from bouncy.targets.lanes import flip_lanes, init_lanes, lane_costs, lane_log_probs, settle_lanes, trade_cluster
 from bouncy.targets.mrf import MRF
 from bouncy.tolls.contract import pay
+from bouncy.tolls.lanes import pay_lanes
 from bouncy.workers.flock import FlockWorker
 
 # Compiled doors
@@ -33,8 +44,32 @@ def exp_of(x, out):
 
 
 @kernel
+def single_exp_of(x, out):
+    for k in range(x.size):
+        out[k] = single_exp(x[k])
+
+
+@kernel
+def single_tanh_half_of(x, out):
+    for k in range(x.size):
+        out[k] = single_tanh_half(x[k])
+
+
+@kernel
+def beginnings(states, out):
+    draw_beginnings(states, out)
+
+
+@kernel
 def uniforms(states, out):
-    draw_uniforms(states, out)
+    """Fill `out`, (lanes,), with a number of each lane."""
+    for k in range(out.size):
+        out[k] = draw_uniform(states, k)
+
+
+@kernel
+def pay_in_lanes(toll, spin, uniform, reference, chains):
+    return pay_lanes(toll, spin, uniform, reference, chains)
 
 
 @kernel
@@ -95,34 +130,47 @@ def unit(bits: int) -> float:
     return (2 * (bits >> 12) + 1) * 2.0**-53
 
 
-def listed_uniforms(rng: NDArray[np.uint64], hits: int) -> list[float]:
-    """Return the numbers that one lane uses in a sweep with so many hits, in their order, from its generator, (4,).
+class Numbers:
+    """How one lane decides, given its generator, (4,), which is changed in place.
 
-    They are drawn in blocks, of which the last number is used first; what is left of the last block is dropped. The
-    generator is changed in place.
+    Beginnings of random numbers are drawn in blocks, two from 64 bits, of which the last is used first; what is left of
+    a block at the end of a sweep is dropped.
     """
-    found: list[float] = []
-    with np.errstate(over="ignore"):
-        while len(found) < hits:
-            found += reversed([unit(int(next_bits(rng))) for _ in range(DRAWN)])
-    return found[:hits]
+
+    def __init__(self, rng: NDArray[np.uint64]) -> None:
+        self.rng, self.block = rng, []
+
+    def begin_sweep(self) -> None:
+        self.block = []
+
+    def passes(self, bath: float, cost: float) -> bool:
+        """Return whether a flip passes, which double precision decides only where single precision is in doubt."""
+        with np.errstate(over="ignore"):
+            if not self.block:
+                words = [int(next_bits(self.rng)) for _ in range(DRAWN // 2)]
+                self.block = [half >> 9 for word in words for half in (word >> 32, word & 0xFFFFFFFF)]
+            u, single = np.float32(self.block.pop() * STEP), np.empty(1, np.float32)
+            single_exp_of(np.array([cost], np.float32), single)
+            scale = np.float32(bath) + single[0]
+            if (u + np.float32(STEP)) * scale < np.float32(1.0 - 2e-6):
+                return True
+            if not u * scale < np.float32(1.0 + 2e-6):
+                return False
+            return (float(u) + STEP * unit(int(next_bits(self.rng)))) * (bath + math.exp(cost)) < 1.0
 
 
 @part()
-class Listed(NamedTuple):
-    """A toll of a scalar chain that decides as a lane does, by numbers that are given."""
+class LaneLike(NamedTuple):
+    """A toll of a scalar chain, in plain Python, that decides as a lane does."""
 
-    numbers: NDArray[np.float64]  # (n,)
+    numbers: Numbers
     bath: float
-    at: NDArray[np.int64]  # (1,) how many were used
     purse: NDArray[np.float64]  # (1,) not used
 
 
-@implements(pay, Listed)
+@implements(pay, LaneLike)
 def _pay(toll, purse, cost, i):
-    u = toll.numbers[toll.at[0]]
-    toll.at[0] += 1
-    return u * (toll.bath[0] + math.exp(cost)) < 1.0, purse
+    return toll.numbers.passes(toll.bath, cost), purse
 
 
 class Sums(NamedTuple):
@@ -150,10 +198,10 @@ class Twin:
         self.M = target.M.toarray() if target.is_sparse else np.array(target.M)
         self.r, self.d = np.array(target.r), target.d
         self.clock, self.sweep_time, self.bath = worker.clock, worker.sweep_time, worker.toll.bath[0]
-        self.rng = [np.ascontiguousarray(worker.rng[:, k]) for k in range(worker.chains)]
+        self.numbers = [Numbers(np.ascontiguousarray(worker.rng[:, k])) for k in range(worker.chains)]
         self.s = worker.x
         self.sums = [Sums(*(np.zeros(n) for n in (self.d, self.d)), *np.zeros((2, self.d, self.d)), np.zeros(5))
-                     for _ in self.rng]  # fmt: skip
+                     for _ in self.numbers]  # fmt: skip
         self.flips = np.zeros(self.d, np.int64)
         self.by_attempts = worker.recorder.every == self.d
         self.since: int | None = None  # attempts since means were recorded, where that matters
@@ -177,8 +225,8 @@ class Twin:
 
     def sweep(self) -> None:
         times, sites, bounces, refreshments = self.hits()
-        for s, rng, sums in zip(self.s, self.rng, self.sums, strict=True):
-            flips = self._follow(s, sums, times, sites, listed_uniforms(rng, len(sites)))
+        for s, numbers, sums in zip(self.s, self.numbers, self.sums, strict=True):
+            flips = self._follow(s, sums, times, sites, numbers)
             sums.events[[HITS, FLIPS, BOUNCES, REFRESHMENTS]] += len(sites), flips, bounces, refreshments
             if self.since is None:
                 self._record(s, sums)
@@ -191,13 +239,14 @@ class Twin:
         sums.pair_mean[:] += 0.5 * (np.outer(s, means) + np.outer(means, s))
         sums.events[MEANS] += 1
 
-    def _follow(self, s: Any, sums: Sums, times: list[float], sites: list[int], numbers: list[float]) -> int:
+    def _follow(self, s: Any, sums: Sums, times: list[float], sites: list[int], numbers: Numbers) -> int:
         """Take one lane through the hits of a sweep, and return how many of them were flips."""
         now, flips = 0.0, 0
-        for n, (t, i, u) in enumerate(zip(times, sites, numbers, strict=True), 1):
+        numbers.begin_sweep()
+        for n, (t, i) in enumerate(zip(times, sites, strict=True), 1):
             before = self.log_prob(s)
             s[i] = -s[i]
-            passes = u * (self.bath + math.exp(before - self.log_prob(s))) < 1.0
+            passes = numbers.passes(self.bath, before - self.log_prob(s))
             s[i] = -s[i]
             if passes:
                 self._stay(s, sums, t - now)

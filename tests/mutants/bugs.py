@@ -1564,7 +1564,7 @@ BUGS = (
     Bug(
         "F1",
         "all lanes decide by the random number of the first",
-        (Edit(LANE_TOLL, "passes = uniform[k] *", "passes = uniform[0] *"),),
+        (Edit(LANE_TOLL, "(uniform[k] + _STEP)", "(uniform[0] + _STEP)"),),
         (twin("gibbs-dense-small"),),
     ),
     Bug(
@@ -1576,13 +1576,13 @@ BUGS = (
     Bug(
         "F3",
         "lanes at any temperature pay as at the first one",
-        (Edit(LANE_TOLL, "(bath[k] + exp(weight[k] * cost[k]", "(bath[k] + exp(weight[0] * cost[k]"),),
+        (Edit(LANE_TOLL, "exponent[k] = weight[k] * cost[k]", "exponent[k] = weight[0] * cost[k]"),),
         (flock("test_lanes_have_temperatures_of_their_own[gibbs-sparse]"),),
     ),
     Bug(
         "F4",
         "heat bath of lanes without its 1",
-        (Edit(LANE_TOLL, "(bath[k] + exp(", "(0.0 * bath[k] + exp("),),
+        (Edit(LANE_TOLL, "scale = np.float32(bath[k]) + single", "scale = single"),),
         (twin("gibbs-dense-small"),),
     ),
     Bug(
@@ -1619,7 +1619,7 @@ BUGS = (
     Bug(
         "F10",
         "flips of idle lanes are counted",
-        (Edit(LANE_TOLL, "if chains == change.size or not total:", "if chains >= 0:"),),
+        (Edit(LANE_TOLL, "if chains == spin.size or not total:", "if chains >= 0:"),),
         (flock("test_idle_lanes_are_never_seen[11]"),),
     ),
     Bug(
@@ -1677,7 +1677,7 @@ BUGS = (
     Bug(
         "F18",
         "conditional means of lanes leave out the fields of q",
-        (Edit(LANE_TOLL, "e = exp(weight[k] * cost[k] - rest[k] * twice * s)", "e = exp(weight[k] * cost[k])"),),
+        (Edit(LANE_TOLL, "    _temper(toll, spin, reference)\n    for k", "    _temper(toll, spin, 0.0)\n    for k"),),
         (flock("test_lanes_have_temperatures_of_their_own[gibbs-sparse]"),),
     ),
     Bug(
@@ -1702,13 +1702,31 @@ BUGS = (
         "F21",
         "random numbers of lanes lose their lower half",
         (Edit(VECTOR, "_UNUSED = np.uint64(12)\n", "_UNUSED = np.uint64(38)\n"),),
-        ("tests/test_vector.py::test_uniforms_are_those_of_the_generator_of_each_lane[8]",),
+        ("tests/test_vector.py::test_numbers_are_those_of_the_generator_of_each_lane[8]",),
     ),
     Bug(
         "F22",
         "lanes pay a tenth too little",
-        (Edit(LANE_TOLL, "(bath[k] + exp(weight[k] * cost[k]", "(bath[k] + exp(0.9 * weight[k] * cost[k]"),),
+        (Edit(LANE_TOLL, "exponent[k] = weight[k] * cost[k]", "exponent[k] = 0.9 * weight[k] * cost[k]"),),
         (flock("test_lanes_keep_the_law[sparse-gibbs]"),),
+    ),
+    Bug(
+        "F23",
+        "the rest of a random number is not drawn where it decides",
+        (Edit(LANE_TOLL, "+ STEP * draw_uniform(toll.rng, k)", "+ 0.5 * STEP"),),
+        ("tests/tolls/test_lanes.py::test_doubts_are_removed_by_the_rest_of_the_number[0.3-0.0]",),
+    ),
+    Bug(
+        "F24",
+        "lanes pass although the rest of their numbers could tell otherwise",
+        (Edit(LANE_TOLL, "(uniform[k] + _STEP) * scale", "uniform[k] * scale"),),
+        ("tests/tolls/test_lanes.py::test_what_is_certain_is_right_and_the_rest_is_drawn[1-0.0]",),
+    ),
+    Bug(
+        "F25",
+        "flips that were in doubt are not counted",
+        (Edit(LANE_TOLL, "                attempt.flips[k] += _ONE\n", ""),),
+        ("tests/tolls/test_lanes.py::test_doubts_are_removed_by_the_rest_of_the_number[0.3-0.0]",),
     ),
     Bug(
         "L1",
@@ -2117,7 +2135,7 @@ BUGS = (
     Bug(
         "W12",
         "lanes of a ladder swap at the temperature of the target",
-        (Edit(SWAP_LADDER, "u * exp(toll.weight[lane] * cost", "u * exp(cost"),),
+        (Edit(SWAP_LADDER, "* exp(toll.weight[lane] * cost", "* exp(cost"),),
         (swap_ladder("test_the_product_law_stays[sum]"),),
     ),
 )

@@ -92,7 +92,7 @@ def _follow(recorder, toll, s):
 
 @implements(record_change, LadderRecorder)
 def _record_change(recorder, toll, s, i, count, t):
-    if toll.change[toll.swaps.lane[-1]] != 0.0:
+    if toll.attempt.change[toll.swaps.lane[-1]] != 0.0:
         record_flip_of_chain(recorder, i, t)
 
 
@@ -105,7 +105,7 @@ def _record_means(recorder, toll, target, s):
 def _record_sweep(recorder, toll, target, s, sweep_time):
     lane, cold = toll.swaps.lane[-1], recorder.cold
     at_target = toll.swaps.lane[:: -toll.swaps.b.size]
-    read_lanes(target, s, at_target, toll.cost, toll.log_prob, cold.means)
+    read_lanes(target, s, at_target, toll.attempt.cost, toll.log_prob, cold.means)
     cold.value[0] = toll.log_prob[lane]
     record_sweep(recorder.chain, cold, recorder.s, sweep_time)
     if at_target.size > 1:

@@ -106,7 +106,7 @@ def follow_lanes(recorder, toll, s):
 
 @generic
 def record_change(recorder, toll, s, i, count, t):
-    """Account for `toll.change` of site i, t after the sweep began; in `count` chains it is not 0."""
+    """Account for `toll.attempt.change` of site i, t after the sweep began; in `count` chains it is not 0."""
 
 
 @generic
@@ -136,7 +136,7 @@ def _has_room(recorder):
 
 @implements(record_change, LaneRecorder)
 def _record_change(recorder, toll, s, i, count, t):
-    _add_change(recorder, s, i, toll.change, count, t)
+    _add_change(recorder, s, i, toll.attempt.change, count, t)
 
 
 @implements(record_lane_means, LaneRecorder)
@@ -186,15 +186,15 @@ def _add_means(recorder, toll, target, s, sums_costs):
         count[k] += 1.0
     _clear(recorder.cost)
     for i in range(s.shape[0]):
-        lane_costs(target, s, i, toll.cost)
+        lane_costs(target, s, i, toll.attempt.cost)
         add_lane_means(toll, s[i], toll.reference[i], recorder.open_mean[i])
         if sums_costs:
-            _add(recorder.cost, toll.cost[0])
+            _add(recorder.cost, toll.attempt.cost[0])
     if pairs.open_mean.shape[0]:
         for i in range(s.shape[0]):
             mean = recorder.conditional[i]
             _clear(mean)
-            lane_costs(target, s, i, toll.cost)
+            lane_costs(target, s, i, toll.attempt.cost)
             add_lane_means(toll, s[i], toll.reference[i], mean)
         for i in range(s.shape[0]):
             for n in range(pairs.indptr[i], pairs.indptr[i + 1]):
@@ -231,8 +231,8 @@ def _take_draw(recorder, toll, target, s, n, known):
     if not known:
         _clear(cost)
         for i in range(s.shape[0]):
-            lane_costs(target, s, i, toll.cost)
-            _add(cost, toll.cost[0])
+            lane_costs(target, s, i, toll.attempt.cost)
+            _add(cost, toll.attempt.cost[0])
     for k in range(cost.size):
         log_prob[k] = cost[k]
     lane_log_probs(target, s, log_prob)

@@ -102,21 +102,27 @@ def _dense_costs(view, s, i, out):
 def _flip_dense(view, s, i, change):
     if view.who.size > 1:
         _put_off(view, i, change)
-    else:
-        for j in range(s.shape[0]):
-            _add(view.h[j], view.M[i, j], change)
+        return
+    row = _copied(view.change[0], change)
+    for j in range(s.shape[0]):
+        _add(view.h[j], view.M[i, j], row)
 
 
 @helper
 def _put_off(view, i, change):
     n = view.count[0]
-    row = view.change[n]
-    for k in range(row.size):
-        row[k] = change[k]
+    _copied(view.change[n], change)
     view.who[n] = i
     view.count[0] = n + 1
     if n + 1 == view.who.size:
         settle_lanes(view)
+
+
+@vectorised
+def _copied(row, change):
+    for k in range(row.size):
+        row[k] = change[k]
+    return row
 
 
 @implements(settle_lanes, DenseLanes)

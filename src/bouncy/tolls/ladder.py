@@ -21,12 +21,12 @@ from bouncy._compile import helper
 from bouncy._dispatch import FINITE, implements, part
 from bouncy._memory import aligned_empty
 from bouncy._random import uniform
-from bouncy._vector import DRAWN, exp
+from bouncy._vector import exp
 from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.ladder import FROM_ABOVE, FROM_BELOW, NOWHERE, record_ladder
 from bouncy.targets.lanes import park_lane, trade_cluster
 from bouncy.tolls.contract import HEAT_BATH
-from bouncy.tolls.lanes import exchange
+from bouncy.tolls.lanes import UNIT, Attempt, exchange, new_attempt
 
 
 @part(
@@ -57,18 +57,16 @@ class Swaps(NamedTuple):
     is_met: NDArray[np.int8]  # (d,) scratch
 
 
-@part("rng", "weight", "rest", "bath", bounds=dict.fromkeys(("weight", "rest", "bath"), lambda _: (0.0, 1.0)))
+@part("rng", "weight", "rest", "bath", bounds=UNIT)
 class LadderToll(NamedTuple):
     """A `LaneToll` whose lanes trade temperatures."""
 
-    bath: NDArray[np.float64]  # (lanes,)
+    bath: NDArray[np.int8]  # (lanes,)
     rng: NDArray[np.uint64]  # (4, lanes)
     weight: NDArray[np.float64]  # (lanes,)
     rest: NDArray[np.float64]  # (lanes,)
     reference: NDArray[np.float64]  # (d,)
-    uniform: NDArray[np.float64]  # (DRAWN, lanes) scratch
-    cost: NDArray[np.float64]  # (1, lanes) scratch
-    change: NDArray[np.float64]  # (lanes,) scratch
+    attempt: Attempt
     rule: float  # `bath` of lanes at b > 0
     constant: float  # which normalises q: the sum of log(2 cosh g), or the logarithm of the number of allowed states
     log_prob: NDArray[np.float64]  # (lanes,) scratch: log p at the end of a scan
@@ -109,14 +107,12 @@ def new_ladder_toll(
     weight = np.zeros(width)
     weight[: ladders * rungs] = np.tile(b, ladders)
     return LadderToll(
-        bath=np.where(weight > 0.0, rule, HEAT_BATH),
+        bath=np.where(weight > 0.0, rule, HEAT_BATH).astype(np.int8),
         rng=rng,
         weight=weight,
         rest=1.0 - weight,
         reference=reference,
-        uniform=aligned_empty(DRAWN, width),
-        cost=aligned_empty(1, width),
-        change=aligned_empty(width),
+        attempt=new_attempt(width),
         rule=rule,
         constant=float(np.logaddexp(reference, -reference).sum()) if constant is None else constant,
         log_prob=aligned_empty(width),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from bouncy._compile import kernel
-from bouncy._vector import DRAWN, draw_uniforms
+from bouncy._vector import DRAWN, draw_beginnings
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS, has_room
 from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep
 from bouncy.targets.lanes import fetch_lanes, flip_lanes, init_lanes, lane_costs, lanes_failed, settle_lanes
-from bouncy.tolls.lanes import count_lanes, exchange, pay_lanes
+from bouncy.tolls.lanes import count_flips, exchange, pay_lanes
 
 # Sweeps after which everything that is kept up to date is computed anew, at a cost of one more sweep.
 RESYNC = 256
@@ -26,6 +26,7 @@ def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times,
     `n_sweeps` is changed in place; `times` and `sites` are a buffer for hits. Random numbers that are left over at the
     end of a sweep are not used, so that only generators are part of a state.
     """
+    attempt = toll.attempt
     records = recorder.open_mean.shape[0] > 0
     events, due = recorder.open_events, recorder.due
     for sweep in range(n_sweeps):
@@ -47,16 +48,16 @@ def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times,
                     if records:
                         fetch_record(recorder, later)
                 if drawn == 0:
-                    draw_uniforms(toll.rng, toll.uniform)
+                    draw_beginnings(toll.rng, attempt.uniform)
                     drawn = DRAWN
                 drawn -= 1
-                lane_costs(target, s, i, toll.cost)
-                pay_lanes(toll, s[i], toll.uniform[drawn], toll.reference[i])
-                flipped, counted = count_lanes(toll, events[FLIPS], chains)
+                lane_costs(target, s, i, attempt.cost)
+                flipped, counted = pay_lanes(toll, s[i], attempt.uniform[drawn], toll.reference[i], chains)
                 if flipped:
-                    flip_lanes(target, s, i, toll.change)
+                    flip_lanes(target, s, i, attempt.change)
                     if records:
                         record_change(recorder, toll, s, i, counted, times[k])
+            count_flips(attempt, events[FLIPS])
             hits += n
             due[0] -= n
             if due[0] == 0:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper, kernel
 from bouncy._random import uniform
-from bouncy._vector import DRAWN, draw_uniforms, exp
+from bouncy._vector import draw_uniform, exp
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import HITS, has_room
 from bouncy.recorders.ladder import record_flip_of_chain
@@ -42,7 +42,6 @@ def advance_pair_lanes(
     """Run all lanes for n sweeps, and return how many are left, as `advance_lanes` does."""
     for sweep in range(n_sweeps):
         follow_lanes(recorder, toll, s)
-        drawn = 0
         reached = False
         while not reached:
             if lanes_failed(target):
@@ -50,20 +49,16 @@ def advance_pair_lanes(
             n, reached = fill(clock, sweep_time, times, sites)
             for k in range(0, n, 2):
                 i, j = np.int64(sites[k]), np.int64(sites[k + 1])
-                if drawn == 0:
-                    draw_uniforms(toll.rng, toll.uniform)
-                    drawn = DRAWN
-                drawn -= 1
                 recorder.open_events[HITS, 0] += 1.0 if j < 0 else 2.0
                 for lane in range(s.shape[1]):
                     if lane == target.parked[0] or lanes_failed(target):
                         continue
                     spins = target.spins[lane]
                     if j < 0:
-                        _try_flip(toll, target, recorder, spins, i, lane, toll.uniform[drawn, lane], times[k])
+                        _try_flip(toll, target, recorder, spins, i, lane, times[k])
                     elif spins[i] != spins[j]:
                         up, down = (i, j) if spins[i] > 0 else (j, i)
-                        _try_swap(toll, target, recorder, spins, up, down, lane, toll.uniform[drawn, lane], times[k])
+                        _try_swap(toll, target, recorder, spins, up, down, lane, times[k])
                         s[j, lane] = spins[j]
                     s[i, lane] = spins[i]
         shift(clock, sweep_time)
@@ -82,19 +77,19 @@ def advance_pair_lanes(
 
 
 @helper
-def _passes(toll, lane, cost, tilt, u):
+def _passes(toll, lane, cost, tilt):
     """Return whether a move passes: `cost` is that under p, `tilt` that under the reference."""
-    return u * exp(toll.weight[lane] * cost + toll.rest[lane] * tilt) < 1.0
+    return draw_uniform(toll.rng, lane) * exp(toll.weight[lane] * cost + toll.rest[lane] * tilt) < 1.0
 
 
 @helper
-def _try_flip(toll, target, recorder, spins, i, lane, u, t):
+def _try_flip(toll, target, recorder, spins, i, lane, t):
     view = lane_of(target, lane)
     cost = flip_cost(view, spins, i)
     if not cost > -np.inf:
         report_trouble(target, lane, np.nan)
         return
-    if _passes(toll, lane, cost, -2.0 * toll.reference[i] * spins[i], u):
+    if _passes(toll, lane, cost, -2.0 * toll.reference[i] * spins[i]):
         spins[i] = -spins[i]
         on_flip(view, spins, i)
         report_trouble(target, lane, 0.0)
@@ -103,7 +98,7 @@ def _try_flip(toll, target, recorder, spins, i, lane, u, t):
 
 
 @helper
-def _try_swap(toll, target, recorder, spins, up, down, lane, u, t):
+def _try_swap(toll, target, recorder, spins, up, down, lane, t):
     view = lane_of(target, lane)
     cost, at_once = begin_swap(view, spins, up, down)
     if not cost > -np.inf:
@@ -111,7 +106,7 @@ def _try_swap(toll, target, recorder, spins, up, down, lane, u, t):
             target.where[i] = spins[i]
         report_trouble(target, lane, np.nan)
         return
-    passed = _passes(toll, lane, cost, 2.0 * (toll.reference[down] - toll.reference[up]), u)
+    passed = _passes(toll, lane, cost, 2.0 * (toll.reference[down] - toll.reference[up]))
     end_swap(view, spins, up, down, at_once, passed)
     report_trouble(target, lane, 0.0)
     if passed and lane == toll.swaps.lane[-1]:
