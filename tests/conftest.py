@@ -94,9 +94,11 @@ _APART = ("law/test_precision", "piecewise/test_coverage", "storage/test_damage.
 # Folders whose tests need the same loops.
 _TOGETHER = ("run", "piecewise", "workers")
 # A file that needs the loops of another folder.
-_GUESTS = {"run/test_paths.py": "workers"}
+_GUESTS = {"run/test_paths.py": "piecewise"}
 # Tests of ladders, and of densities, which have loops of their own.
-_LADDER = re.compile(r"test_tempered|test_ladder|test_auto|test_logz|(workers|storage)/.*\[tempered|ladder-walls")
+_LADDER = re.compile(
+    r"test_tempered|test_ladder|samplers/test_auto|test_logz|(workers|storage)/.*\[tempered|ladder-walls"
+)
 _DENSITY = re.compile(r"test_densit|check_density|test_rays|[\[-](thinned )?density[] -]")
 _SAMPLER = re.compile(r"hmc(?:-exponential)?|(?:gibbs|metropolis)(?:-random(?!-dense))?|exponential|gaussian")
 
@@ -128,9 +130,45 @@ def _rank(item: pytest.Item) -> int:
     return next((k for k, prefix in enumerate(_FIRST) if file.startswith(prefix)), len(_FIRST))
 
 
-@pytest.hookimpl(trylast=True)
+# Cases that are left to `make test-long`, by file: they have loops of their own, which take long to compile, and run
+# the same lines as another case of the same test does.
+_LATER = {
+    "clocks/test_clocks": r"\[billiard-\w+-(1|2|7)\b|stops_leave.*-[17]\b",
+    "law/test_ergodic": r"random-dense|\[hmc-torus|whole_turns",
+    "law/test_stationary": r"(one|two|five)-site|-sparse|hmc-exponential|of_billiard|\[(gibbs|metropolis)-random",
+    "piecewise/test_auto": r"gibbs[01]\]",
+    "piecewise/test_conformance": r"-gibbs-random\]|gaussian-(spins|truncated)|density|slab-positive|lasso-bps",
+    "piecewise/test_flight": r"sparse",
+    "piecewise/test_hmc": r"dense_and_sparse",
+    "piecewise/test_metropolis": r"oblique|polytope|finds_|few_moves|correlations|raises|rounded",
+    "piecewise/test_truncated_gaussian": r"sparse|chain_on_the_positive_orthant",
+    "piecewise/test_weights": r"-gibbs-random\]|gaussian-(spins|truncated)|metropolis",
+    "run/test_executors": r"\[pool-(?!draws)|other_errors|broken_pool|shuffled-(?!draws|path)",
+    "run/test_paths": r"without_warmup",
+    "run/test_sample": r"threads\[(hmc-exponential|bps-exponential|metropolis-mixed)",
+    "run/test_tempered": r"custom-log-prob|finds_rungs",
+    "samplers/test_hmc": r"twin\[(gaussian-[27]|exponential)",
+    "storage/test_damage": r"neither_crash_nor_hang|hmc-view",
+    "storage/test_resume": r"interrupted\[(density|hmc|custom|polynomial|edges|metropolis|gibbs)",
+    "storage/test_run_file": r"full_disk.*nc",
+    "targets/test_conformance": r"law_of_every_target.*-(?!mrf)\w+(-\w+)*\]|_tempered\[0\.[05]",
+    "targets/test_custom": r"however_it_is_given",
+    "workers/test_ladder": r"walls|cached|function_that_fails",
+    "workers/test_slices": r"\[(block-(hmc|gibbs)|ladder-walls|path-density|hmc-exponential|gibbs-random)",
+}
+
+
+def _is_later(test: str) -> bool:
+    file, _, name = test.removeprefix("tests/").partition(".py::")
+    return file in _LATER and re.search(_LATER[file], name) is not None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the files by rank; within a file the order stays."""
+    """Mark what is left to another time, and sort the files by rank; within a file the order stays."""
+    for item in items:
+        if _is_later(item.nodeid):
+            item.add_marker("slow")
     items.sort(key=_rank)
 
 

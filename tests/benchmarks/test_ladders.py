@@ -82,6 +82,7 @@ def test_lanes_without_swaps(ladders):
     assert z_test(batches, bouncy.exact(target).mean, detect=0.05).passed
 
 
+@pytest.mark.slow
 def test_hamon(ladders):
     """Catches a wrong sign of couplings or fields, sites in another order, and energies of other rungs."""
     if not ladders.HAMON.exists():

@@ -2,7 +2,7 @@
 
 A test of a chain needs its autocorrelation time; a test of independent replicates of a fixed length needs nothing but
 their number. Each replicate starts from a given s with fresh (z, w) and a fresh budget, and is run by the same
-`run_sweeps` and read from the same `Recorder` as a chain of a user.
+`advance` and read from the same `Recorder` as a chain of a user.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bouncy.targets.contract import Target, init, raise_failure
 from bouncy.tolls.budget import new_budget
 from bouncy.tolls.contract import renew
 from bouncy.workers.contract import Plan
-from bouncy.workers.kernel import run_sweeps, settle
+from bouncy.workers.kernel import advance, settle
 from bouncy.workers.spins import SpinWorker
 
 PairSet = Literal["none", "edges", "all"]
@@ -223,7 +223,7 @@ def _run(clock, toll, target, recorder, s, flips_since_resync, times, sites, swe
         restart(clock)
         renew(toll)
         position(clock, 0.0, out.start_z[k], out.start_w[k])
-        if run_sweeps(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps):
+        if advance(clock, toll, target, recorder, s, flips_since_resync, times, sites, sweep_time, n_sweeps):
             break
         # The loop has moved the origin of time to the end of the last sweep.
         position(clock, 0.0, out.z[k], out.w[k])

@@ -38,6 +38,7 @@ def test_the_better_sampler_is_chosen(build, expected):
     assert run.diagnostics["auto"].startswith(f"{expected}, ")
 
 
+@pytest.mark.slow
 def test_a_density_is_tried_by_its_own_samplers():
     """Catches a pilot that does not count evaluations."""
 
