@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 PYMC := .venv-pymc
+# Packages to compare with: an environment .venv-peer-<name> and a dependency group peer-<name> for each.
+PEERS := dwave openjij thrml hamon mcising pymc numpyro millipede
 REPO := .venv-repo
 OLDEST := .venv-oldest
 DIST := build/dist-check
@@ -15,7 +17,7 @@ DOCS := .venv-docs
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-oldest test-pymc mutants bench docs docs-check dist-check lint lint-repo format clean
+.PHONY: help demo test test-long test-oldest test-pymc mutants bench bench-peers docs docs-check dist-check lint lint-repo format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -72,6 +74,10 @@ mutants: $(READY) ## Plant known bugs one by one and check that a test turns red
 
 bench: $(READY) $(patsubst %,.venv-peer-%/.ready,blackjax hamon mcising) ## Print and save the table of speed ratios
 	$(BIN)/python benchmarks/run.py
+
+bench-peers: $(READY) ## Compare with other packages on the same models; those that do not install are left out
+	-$(MAKE) --keep-going $(PEERS:%=.venv-peer-%/.ready)
+	$(BIN)/python benchmarks/bench_peers.py
 
 docs: $(DOCS)/.ready ## Build the documentation as a site in docs/_build/html
 	rm -rf docs/_build docs/api # examples of the gallery that have not changed are not run again
