@@ -6,9 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 PYMC := .venv-pymc
-PEERS := .venv-peers
-HAMON := .venv-hamon
-MCISING := .venv-mcising
+# Packages to compare with: an environment .venv-peer-<name> and a dependency group peer-<name> for each.
+PEERS := dwave openjij thrml hamon mcising pymc numpyro millipede
 REPO := .venv-repo
 OLDEST := .venv-oldest
 DIST := build/dist-check
@@ -18,7 +17,7 @@ DOCS := .venv-docs
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-oldest test-pymc mutants bench docs docs-check dist-check lint lint-repo format clean
+.PHONY: help demo test test-long test-oldest test-pymc mutants bench bench-peers docs docs-check dist-check lint lint-repo format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -73,8 +72,12 @@ test-pymc: $(PYMC)/.ready ## Test the PyMC step method, in an environment of its
 mutants: $(READY) ## Plant known bugs one by one and check that a test turns red for each
 	$(BIN)/python tests/mutants/run.py
 
-bench: $(READY) $(PEERS)/.ready $(HAMON)/.ready $(MCISING)/.ready ## Print and save the table of speed ratios
+bench: $(READY) $(patsubst %,.venv-peer-%/.ready,blackjax hamon mcising) ## Print and save the table of speed ratios
 	$(BIN)/python benchmarks/run.py
+
+bench-peers: $(READY) ## Compare with other packages on the same models; those that do not install are left out
+	-$(MAKE) --keep-going $(PEERS:%=.venv-peer-%/.ready)
+	$(BIN)/python benchmarks/bench_peers.py
 
 docs: $(DOCS)/.ready ## Build the documentation as a site in docs/_build/html
 	rm -rf docs/_build docs/api # examples of the gallery that have not changed are not run again
@@ -89,7 +92,7 @@ format: $(READY) ## Format the sources and fix what the linter can fix
 	$(BIN)/ruff format
 
 clean: ## Remove the virtual environment and everything that is made again
-	rm -rf $(VENV) $(PYMC) $(PEERS) $(HAMON) $(MCISING) $(REPO) $(OLDEST) $(DOCS) build dist
+	rm -rf $(VENV) $(PYMC) .venv-peer-* $(REPO) $(OLDEST) $(DOCS) build dist
 	rm -rf docs/_build docs/api docs/auto_gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -107,14 +110,12 @@ $(READY): pyproject.toml
 $(PYMC)/.ready: $(READY)
 	$(call install,$(PYMC),--editable ".[pymc]",pymc)
 
-$(PEERS)/.ready: $(READY)
-	$(call install,$(PEERS),,peers)
-
-$(HAMON)/.ready: $(READY)
-	$(call install,$(HAMON),,hamon)
-
-$(MCISING)/.ready: $(READY)
-	$(call install,$(MCISING),,mcising)
+# What an installer says of a package that cannot be had is kept, for the report.
+.venv-peer-%/.ready: $(REPO)/.ready
+	$(PYTHON) -m venv --clear --without-pip .venv-peer-$*
+	@$(REPO)/bin/uv pip install --quiet --python .venv-peer-$* --group peer-$* 2> .venv-peer-$*/install.log || { \
+		cat .venv-peer-$*/install.log >&2; exit 1; }
+	@touch $@
 
 $(REPO)/.ready: pyproject.toml
 	$(call install,$(REPO),,repo)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from peers.protocol import interpreter, started
+from problems import as_arrays
 from report import Figure, Task
 from timing import median
 
@@ -34,7 +34,7 @@ SIDE = 64
 # Sides of the lattices whose autocorrelation times are compared, and the sweeps of each.
 SWEEPS = {16: 200_000, 32: 200_000, 64: 100_000, 128: 60_000, 256: 50_000}
 # The interpreter of mcising.
-MCISING = Path(__file__).resolve().parent.parent / ".venv-mcising" / "bin" / "python"
+MCISING = interpreter("mcising")
 _PLOT = "clusters.png"
 _WARM = 1000
 # Largest exponent that clusters are meant to have.
@@ -93,28 +93,18 @@ def chain_of(side: int, sampler: Any) -> Chain:
 
 
 @contextmanager
-def mcising(side: int) -> Iterator[Callable[[str, int], Chain]]:
-    """Start a process of mcising for the time of a `with` statement, and return what makes chains of its algorithms."""
-    command = [str(MCISING), str(Path(__file__).resolve().parent / "mcising_peer.py")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        send, receive = process.stdin, process.stdout
-        print(json.dumps({"side": side, "coupling": COUPLING, "warmup": 3 * _WARM}), file=send, flush=True)
+def mcising(side: int, algorithm: str, interval: int = 1) -> Iterator[Chain]:
+    """Start a process of mcising for the time of a `with` statement, and return a chain of one of its algorithms."""
+    start = np.ones((1, side * side), np.int8)
+    model = as_arrays(bouncy.MRF.ising((side, side), COUPLING)) | {"start": start}
+    with started("mcising", "mcising_peer.py", model=model, algorithm=algorithm, interval=interval) as ask:
+        ask(draws=_WARM)
 
-        def chain(algorithm: str, interval: int) -> Chain:
-            def run(states: int) -> Traces:
-                request = {"algorithm": algorithm, "states": states, "interval": interval}
-                print(json.dumps(request), file=send, flush=True)
-                line = receive.readline()
-                if not line:
-                    raise RuntimeError(f"benchmarks/mcising_peer.py ended with {process.wait()}; see its error above")
-                answer = json.loads(line)
-                return Traces(np.array(answer["log_prob"]), np.array(answer["magnetisation"]) ** 2, answer["seconds"])
+        def run(states: int) -> Traces:
+            answer = ask(draws=states)
+            return Traces(answer["log_prob"][0], answer["magnetisation"][0] ** 2, answer["seconds"])
 
-            return run
-
-        yield chain
+        yield run
 
 
 def tasks(quick: bool) -> list[Task]:
@@ -131,10 +121,10 @@ def _compare(rounds: int, sweeps: int, single: int) -> list[Figure]:
     with ExitStack() as stack:
         chains = {"swendsen-wang": chain_of(SIDE, bouncy.SwendsenWang()), "wolff": chain_of(SIDE, bouncy.Wolff())}
         if MCISING.exists():
-            peer = stack.enter_context(mcising(SIDE))
-            chains |= {"mcising wolff": peer("wolff", 3), "mcising swendsen-wang": peer("swendsen_wang", 1)}
+            chains["mcising wolff"] = stack.enter_context(mcising(SIDE, "wolff", 3))
+            chains["mcising swendsen-wang"] = stack.enter_context(mcising(SIDE, "swendsen_wang"))
         else:
-            print("clusters go without mcising: `make .venv-mcising/.ready` installs it", file=sys.stderr)
+            print("clusters go without mcising: `make .venv-peer-mcising/.ready` installs it", file=sys.stderr)
         found = {name: [] for name in chains}
         for k in range(rounds + 1):
             names = list(chains)

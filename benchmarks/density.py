@@ -73,7 +73,10 @@ PROBLEMS = (
 
 def tasks(quick: bool) -> list[Task]:
     if not PEERS.exists():
-        print("density is left out: `make .venv-peers/.ready` installs the samplers to compare with", file=sys.stderr)
+        print(
+            "density is left out: `make .venv-peer-blackjax/.ready` installs the samplers to compare with",
+            file=sys.stderr,
+        )
         return []
     problems = PROBLEMS[::3] if quick else PROBLEMS
     return [Task(problem.density().label, partial(_measure, problem, quick)) for problem in problems]

@@ -6,21 +6,20 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from continuous import Array, Moments
 from densities import Density
 from numba import njit
+from peers.protocol import HERE, interpreter
 from random_walk import RandomWalk
 from timing import cpu_seconds
 
 import bouncy
 
-_HERE = Path(__file__).resolve().parent
 # The interpreter of the other packages.
-PEERS = _HERE.parent / ".venv-peers" / "bin" / "python"
+PEERS = interpreter("blackjax")
 # Sweeps in which a chain finds the scales of the variables on its own, as NUTS does in as many steps.
 _WARMUP = 1000
 
@@ -85,7 +84,7 @@ def peers(density: Density) -> Iterator[Ask]:
     """Start the process of the other packages for the time of a `with` statement."""
     data = [np.asarray(value).tolist() for value in density.data]
     known = {"density": density.name, "data": data, "start": density.start.tolist()}
-    command = [str(PEERS), str(_HERE / "peers.py")]
+    command = [str(PEERS), str(HERE / "blackjax_peer.py")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
 
         def ask(**request: Any) -> dict[str, Any]:
@@ -94,7 +93,9 @@ def peers(density: Density) -> Iterator[Ask]:
             print(json.dumps(known | request), file=process.stdin, flush=True)
             line = process.stdout.readline()
             if not line:
-                raise RuntimeError(f"benchmarks/peers.py ended with {process.wait()}; its error is printed above")
+                raise RuntimeError(
+                    f"benchmarks/peers/blackjax_peer.py ended with {process.wait()}; its error is printed above"
+                )
             answer: dict[str, Any] = json.loads(line)
             return answer
 

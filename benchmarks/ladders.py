@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 from own import sparse_fields
-from problems import without_sites
+from peers.protocol import interpreter, started
+from problems import as_arrays, without_sites
 from scipy.special import expit
 from timing import Job, cpu_seconds
 
@@ -33,16 +31,15 @@ from bouncy.workers.contract import Plan
 from bouncy.workers.flock import FlockWorker
 from bouncy.workers.ladder import LadderWorker
 
-_HERE = Path(__file__).resolve().parent
-sys.path.append(str(_HERE.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
-from helpers.slabs import Slab, slab  # noqa: E402
+from helpers.slabs import Slab, slab
 
 __all__ = ["Slab", "slab"]
 
 Array = NDArray[np.float64]
 # The interpreter of hamon.
-HAMON = _HERE.parent / ".venv-hamon" / "bin" / "python"
+HAMON = interpreter("hamon")
 _WARM = 500
 
 
@@ -199,47 +196,16 @@ def _log_prob(s, model):
 @contextmanager
 def hamon(target: bouncy.MRF, sampler: bouncy.Tempered, scans: int, warmup: int) -> Iterator[Callable[[int], Result]]:
     """Start a process of hamon on a ladder, for the time of a `with` statement, and return a function of the seed."""
-    couplings = scipy.sparse.triu(scipy.sparse.csr_array(target.M)).tocoo()
-    request = {
-        "pairs": np.stack([couplings.row, couplings.col], axis=1).tolist(),
-        "couplings": (-couplings.data).tolist(),
-        "fields": (-target.r).tolist(),
-        "colours": _two_colours(target).tolist(),
-        "ladder": list(sampler.ladder),
-        "steps": sampler.sweeps_per_swap,
-        "warmup": warmup,
-        "scans": scans,
-    }
-    command = [str(HAMON), str(_HERE / "hamon_peer.py")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        send, receive = process.stdin, process.stdout
-        print(json.dumps(request), file=send, flush=True)
+    told = {"ladder": list(sampler.ladder), "steps": sampler.sweeps_per_swap}
+    with started("hamon", "hamon_peer.py", model=as_arrays(target), **told) as ask:
 
         def run(seed: int) -> Result:
-            print(json.dumps({"seed": seed}), file=send, flush=True)
-            line = receive.readline()
-            if not line:
-                raise RuntimeError(f"benchmarks/hamon_peer.py ended with {process.wait()}; its error is printed above")
-            answer = json.loads(line)
-            value, b = np.array(answer["log_prob"]), np.array(sampler.ladder)
+            answer = ask(draws=scans, seed=seed, warmup=warmup)
+            value, b = answer["ladder"][0], np.array(sampler.ladder)
             log_z = target.d * np.log(2.0) + bridged(value, b)
-            return Result(log_z, np.array(answer["mean"]), answer["seconds"], answer["trips"] / _expected(value, b))
+            return Result(log_z, np.array(answer["mean"][0]), answer["seconds"], answer["trips"] / _expected(value, b))
 
         yield run
-
-
-def _two_colours(target: bouncy.MRF) -> NDArray[np.int64]:
-    """Return colours of the sites of a connected graph without odd cycles: no two of one colour are coupled."""
-    M = scipy.sparse.csr_array(target.M)
-    order, before = scipy.sparse.csgraph.breadth_first_order(M, 0, directed=False)
-    colour = np.zeros(target.d, np.int64)
-    for i in order[1:]:
-        colour[i] = 1 - colour[before[i]]
-    rows, columns = M.nonzero()
-    assert (colour[rows] != colour[columns]).all()
-    return colour
 
 
 def bridged(value: Array, b: Array) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import baselines
 import numpy as np
@@ -58,6 +59,25 @@ def regular_graph(d: int, coupling: float = 0.3, seed: int = 0) -> bouncy.MRF:
     i, j = random_regular(d, seed=seed).T
     values = np.full(2 * i.size, -coupling)
     return bouncy.MRF(scipy.sparse.coo_array((values, (np.r_[i, j], np.r_[j, i])), shape=(d, d)))
+
+
+def as_arrays(target: bouncy.MRF) -> dict[str, NDArray[Any]]:
+    """Return log p = sum J_ij s_i s_j + sum h_i s_i as other packages read it, and colours of the sites."""
+    M = scipy.sparse.triu(scipy.sparse.csr_array(target.M), 1).tocoo()
+    pairs = np.stack([M.row, M.col], axis=1).astype(np.int64)
+    return {"pairs": pairs, "couplings": -M.data, "fields": -np.asarray(target.r), "colours": colours(target)}
+
+
+def colours(target: bouncy.MRF) -> NDArray[np.int64]:
+    """Return colours of the sites, the least one that no neighbour has, in the order of a breadth-first search."""
+    M = scipy.sparse.csr_array(target.M)
+    found = np.full(target.d, -1)
+    for first in range(target.d):
+        if found[first] < 0:
+            for i in scipy.sparse.csgraph.breadth_first_order(M, first, directed=False)[0]:
+                taken = set(found[M.indices[M.indptr[i] : M.indptr[i + 1]]])
+                found[i] = next(colour for colour in range(target.d) if colour not in taken)
+    return found
 
 
 def dense(d: int, seed: int = 0) -> bouncy.MRF:

@@ -39,15 +39,20 @@ def tasks(quick: bool) -> list[Task]:
     return [*correlated, *(Task(name, partial(_constrained, name, quick)) for name in _CONSTRAINED)]
 
 
-def regression(rho: float, seed: int = 0) -> bouncy.VariableSelection:
-    """Return a regression on blocks of columns that are correlated by a common part."""
+def regression(rho: float) -> bouncy.VariableSelection:
+    """Return the posterior of variables that come in correlated blocks."""
+    return bouncy.VariableSelection(*regression_data(rho), expected_size=_EFFECTS)
+
+
+def regression_data(rho: float, seed: int = 0) -> tuple[Array, Array]:
+    """Return X and y of a regression on blocks of columns that are correlated by a common part."""
     rng = np.random.default_rng(seed)
     common = np.repeat(rng.standard_normal((_N, _P // _BLOCK)), _BLOCK, axis=1)
     X = np.sqrt(rho) * common + np.sqrt(1.0 - rho) * rng.standard_normal((_N, _P))
     effects = np.zeros(_P)
     blocks = rng.choice(_P // _BLOCK, _EFFECTS, replace=False)
     effects[blocks * _BLOCK] = _EFFECT * rng.choice([-1.0, 1.0], _EFFECTS)
-    return bouncy.VariableSelection(X, X @ effects + rng.standard_normal(_N), expected_size=_EFFECTS)
+    return X, X @ effects + rng.standard_normal(_N)
 
 
 class Found(NamedTuple):

@@ -47,7 +47,7 @@ _OWN = "tempered"
 
 def tasks(quick: bool) -> list[Task]:
     if not HAMON.exists():
-        print("tempering goes without hamon: `make .venv-hamon/.ready` installs it", file=sys.stderr)
+        print("tempering goes without hamon: `make .venv-peer-hamon/.ready` installs it", file=sys.stderr)
     return [
         Task("scans, slab", partial(_scans, _label(1.2), lambda: slab(4, 16, 1.2, 0).target, quick)),
         Task("scans, dense", partial(_scans, "dense, d = 100", lambda: dense(100), quick)),

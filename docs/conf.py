@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 PAGES = {
     "benchmarks/README": "benchmarks",
     "benchmarks/results/results": "benchmark-results",
+    "benchmarks/results/peers": "peer-results",
     "CONTRIBUTING": "contributing",
     "CHANGELOG": "changelog",
 }

@@ -86,7 +86,7 @@ def test_lanes_without_swaps(ladders):
 def test_hamon(ladders):
     """Catches a wrong sign of couplings or fields, sites in another order, and energies of other rungs."""
     if not ladders.HAMON.exists():
-        pytest.skip("hamon is not installed: make .venv-hamon/.ready")
+        pytest.skip("hamon is not installed: make .venv-peer-hamon/.ready")
     target, exact = _square(), bouncy.exact(_square())
     with ladders.hamon(target, bouncy.Tempered(ladder=LADDER, sweeps_per_swap=1), 2000, 100) as run:
         found = [run(seed) for seed in range(BATCHES)]

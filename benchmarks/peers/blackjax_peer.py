@@ -1,4 +1,4 @@
-"""Samplers of other packages, run by the interpreter of `.venv-peers`: NUTS of BlackJAX, and the BPS of pdmp-jax.
+"""Samplers of densities, run by the interpreter of `.venv-peer-blackjax`: NUTS of BlackJAX, and the BPS of pdmp-jax.
 
 Reads requests from standard input and writes answers to standard output, one JSON object a line. A request names a
 density and a sampler, and has the data of the one and the settings of the other. The first of its kind adapts and
