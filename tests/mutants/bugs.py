@@ -1729,6 +1729,12 @@ BUGS = (
         ("tests/tolls/test_lanes.py::test_doubts_are_removed_by_the_rest_of_the_number[0.3-0.0]",),
     ),
     Bug(
+        "F26",
+        "a site whose couplings are equal forgets its fourth neighbour",
+        (Edit(FIELD_LANES, "u = s[view.indices[n + 3]] if n + 3 < end", "u = s[view.indices[n + 3]] if n + 4 < end"),),
+        ("tests/targets/test_lanes.py::test_costs_are_differences_of_log_prob[sparse equal couplings-8]",),
+    ),
+    Bug(
         "L1",
         "sign of a swap",
         (Edit(LADDER_TOLL, "exp(min((b[k + 1] - b[k])", "exp(min((b[k] - b[k + 1])"),),

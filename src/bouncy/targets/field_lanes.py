@@ -63,6 +63,8 @@ class SparseLanes(NamedTuple):
     data: NDArray[np.float64]  # (nnz,)
     r: NDArray[np.float64]  # (d,)
     offset: float
+    nothing: NDArray[np.int8]  # (lanes,) zeros, the spins of a neighbour that is missing
+    total: NDArray[np.int8]  # (lanes,) scratch
 
 
 def dense_lanes(M: NDArray[np.float64], r: NDArray[np.float64], offset: float, width: int) -> DenseLanes:
@@ -72,6 +74,19 @@ def dense_lanes(M: NDArray[np.float64], r: NDArray[np.float64], offset: float, w
     h, change = aligned_empty(d, width), aligned_empty(most, width)
     h[:] = np.nan
     return DenseLanes(M, r, offset, h, change, np.zeros(most, np.int32), np.zeros(1, np.int64))
+
+
+def sparse_lanes(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float64],
+    r: NDArray[np.float64],
+    offset: float,
+    width: int,
+) -> SparseLanes:
+    """Return a view of some lanes."""
+    total = aligned_empty(width, dtype=np.int8)
+    return SparseLanes(indptr, indices, data, r, offset, np.zeros(width, np.int8), total)
 
 
 @implements(init_lanes, DenseLanes)
@@ -141,7 +156,10 @@ def _init_sparse(view, s):
 def _sparse_costs(view, s, i, out):
     n, end = view.indptr[i], view.indptr[i + 1]
     if end - n <= 4:
-        _cost_of_four(view, s, i, n, end, out[0])
+        if _are_equal(view.data, n, end):
+            _cost_of_equals(view, s, i, n, end, out[0])
+        else:
+            _cost_of_four(view, s, i, n, end, out[0])
         return
     field = view.r[i]
     for k in range(out.shape[1]):
@@ -150,6 +168,32 @@ def _sparse_costs(view, s, i, out):
         _add_four(view, s, i, n, end, 1.0, 0.0, out[0])
         n += 4
     _add_four(view, s, i, n, end, 0.0, -2.0, out[0])
+
+
+@helper
+def _are_equal(data, n, end):
+    for m in range(n + 1, end):
+        if data[m] != data[n]:
+            return False
+    return n < end
+
+
+@vectorised
+def _cost_of_equals(view, s, i, n, end, out):
+    """Write the cost of site i, which has up to four neighbours with the same coupling: their spins are added first."""
+    p, q = s[view.indices[n]], s[view.indices[n + 1]] if n + 1 < end else view.nothing
+    t = s[view.indices[n + 2]] if n + 2 < end else view.nothing
+    u = s[view.indices[n + 3]] if n + 3 < end else view.nothing
+    spin, total = s[i], view.total
+    for k in range(out.size):  # bytes, which numba would make words of
+        total[k] = np.int8(np.int8(np.int8(p[k] + q[k]) + np.int8(t[k] + u[k])) * spin[k])
+    twice, r = -2.0 * view.data[n], view.r[i]
+    if r == 0.0:
+        for k in range(out.size):
+            out[k] = twice * total[k]
+    else:
+        for k in range(out.size):
+            out[k] = twice * total[k] - 2.0 * r * spin[k]
 
 
 @vectorised

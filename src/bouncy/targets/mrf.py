@@ -292,10 +292,10 @@ class MRF(Target):
         return DenseFields(self._M, self._r, h, self.offset)
 
     def lanes(self, width: int) -> Any:
-        from bouncy.targets.field_lanes import SparseLanes, dense_lanes  # which few runs need
+        from bouncy.targets.field_lanes import dense_lanes, sparse_lanes  # which few runs need
 
         if self.is_sparse:
-            return SparseLanes(self._indptr, self._indices, self._data, self._r, self.offset)
+            return sparse_lanes(self._indptr, self._indices, self._data, self._r, self.offset, width)
         return dense_lanes(self._M, self._r, self.offset, width)
 
     def edges(self) -> scipy.sparse.csr_array:
