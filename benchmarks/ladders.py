@@ -83,7 +83,7 @@ def lanes_worker(
     worker.sweep_time = sampler.sweep_time(d)
     if tempered:
         b = np.zeros(worker.s.shape[1])
-        b[:width] = sampler.ladder
+        b[:width] = np.tile(sampler.ladder, sampler.ladders)
         worker.toll.weight[:], worker.toll.rest[:] = b, 1.0 - b
         worker.toll.bath[:] = np.where(b > 0.0, base.lane_toll, HEAT_BATH)
     if recorded == "nothing":
