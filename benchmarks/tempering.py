@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -139,7 +140,8 @@ def _trips(results: Sequence[Result]) -> Median:
 
 def _repeat(target: Target, rival: Target, scans: int, seed: int) -> Result:
     """Run the ladder that the pilot of a seed finds on another form of the target, without the cost of the pilot."""
-    return _run(rival, sampled(target, _OWN, draws=1, seed=seed)[0].sampler, scans, seed)
+    sampler = sampled(target, _OWN, draws=1, seed=seed)[0].sampler
+    return _run(rival, replace(sampler, clusters=False), scans, seed)  # of which clusters are not known
 
 
 def _run(target: Target, sampler: str | bouncy.Tempered, scans: int, seed: int) -> Result:
