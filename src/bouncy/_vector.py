@@ -183,7 +183,7 @@ _OF_HIGH, _OF_LOW = np.uint64(41), np.uint64(9)
 def draw_beginnings(states, out):
     """Fill `out`, (DRAWN, lanes), with multiples of STEP in [0, 1), from a state of a generator per lane, (4, lanes).
 
-    Each is the beginning of a uniform number; the rest of it, less than STEP, is drawn where somebody asks.
+    Each is the beginning of a uniform number; the rest of it, less than STEP, is that of `rest_of_number`.
     """
     p, q, r, s = states[0], states[1], states[2], states[3]
     u0, u1, u2, u3 = out[0], out[1], out[2], out[3]
@@ -202,6 +202,23 @@ def draw_uniform(states, k):
     bits, a, b, c, d = _step(states[0, k], states[1, k], states[2, k], states[3, k])
     states[0, k], states[1, k], states[2, k], states[3, k] = a, b, c, d
     return _unit(bits)
+
+
+_GOLDEN, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+@vectorised
+def rest_of_number(states, k, beginning):
+    """Return what follows a beginning that lane k has drawn, in units of STEP: a uniform number in (0, 1).
+
+    It is made of words of the state that numbers are not made of, by the finaliser of SplitMix64, and leaves the
+    generator where it is: on no machine do later numbers depend on whether somebody asks.
+    """
+    x = states[1, k] + states[2, k] * _GOLDEN + np.uint64(beginning / STEP)
+    x = (x ^ (x >> _S30)) * _MIX_1
+    x = (x ^ (x >> _S27)) * _MIX_2
+    return _unit(x ^ (x >> _S31))
 
 
 # Memory

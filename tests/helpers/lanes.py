@@ -23,6 +23,7 @@ from bouncy._vector import (
     draw_beginnings,
     draw_uniform,
     exp,
+    rest_of_number,
     single_exp,
     single_tanh_half,
 )
@@ -65,6 +66,13 @@ def uniforms(states, out):
     """Fill `out`, (lanes,), with a number of each lane."""
     for k in range(out.size):
         out[k] = draw_uniform(states, k)
+
+
+@kernel
+def rests(states, begun, out):
+    """Fill `out`, (lanes,), with what follows the beginnings `begun`, (lanes,)."""
+    for k in range(out.size):
+        out[k] = rest_of_number(states, k, begun[k])
 
 
 @kernel
@@ -156,7 +164,14 @@ class Numbers:
                 return True
             if not u * scale < np.float32(1.0 + 2e-6):
                 return False
-            return (float(u) + STEP * unit(int(next_bits(self.rng)))) * (bath + math.exp(cost)) < 1.0
+            return (float(u) + STEP * self._rest(int(u / STEP))) * (bath + math.exp(cost)) < 1.0
+
+    def _rest(self, beginning: int) -> float:
+        """Return what follows a beginning, by SplitMix64 from two words of the state, which stays what it is."""
+        x = (int(self.rng[1]) + int(self.rng[2]) * 0x9E3779B97F4A7C15 + beginning) % 2**64
+        for right, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            x = (x ^ (x >> right)) * factor % 2**64
+        return unit(x ^ (x >> 31))
 
 
 @part()

@@ -1713,7 +1713,7 @@ BUGS = (
     Bug(
         "F23",
         "the rest of a random number is not drawn where it decides",
-        (Edit(LANE_TOLL, "+ STEP * draw_uniform(toll.rng, k)", "+ 0.5 * STEP"),),
+        (Edit(LANE_TOLL, "+ STEP * rest_of_number(toll.rng, k, uniform[k])", "+ 0.5 * STEP"),),
         ("tests/tolls/test_lanes.py::test_doubts_are_removed_by_the_rest_of_the_number[0.3-0.0]",),
     ),
     Bug(

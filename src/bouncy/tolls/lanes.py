@@ -5,8 +5,8 @@ passes with probability min(1, e^-c), as in BPS and Metropolis, or 1 / (1 + e^c)
 both: u (h + e^c) < 1 for a uniform number u, with h = 0 or 1.
 
 Nearly always the first bits of u and e^c in single precision tell, whatever the rest of u and the error of e^c are.
-Where they do not, in a few of a million attempts, the rest of u is drawn and double precision decides, so that the law
-is that of double precision.
+Where they do not, in a few of a million attempts, the rest of u is made and double precision decides, so that law and
+draws are those of double precision, whatever a machine rounds in single.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy._dispatch import generic, implements, part
 from bouncy._memory import aligned_empty
-from bouncy._vector import DRAWN, STEP, draw_uniform, exp, single_exp, single_tanh_half, vectorised
+from bouncy._vector import DRAWN, STEP, exp, rest_of_number, single_exp, single_tanh_half, vectorised
 
 # Where e^c is below 1 / STEP, single precision has h + e^c to 1.5e-6; where it is larger, 1 is far away.
 _SURE, _HARDLY = np.float32(1.0 - 2e-6), np.float32(1.0 + 2e-6)
@@ -124,7 +124,7 @@ def _remove_doubts(toll, spin, uniform, reference):
     for k in range(spin.size):
         if attempt.doubt[k] > _ZERO:
             cost = toll.weight[k] * attempt.cost[0, k] - toll.rest[k] * 2.0 * reference * spin[k]
-            u = uniform[k] + STEP * draw_uniform(toll.rng, k)
+            u = uniform[k] + STEP * rest_of_number(toll.rng, k, uniform[k])
             if u * (toll.bath[k] + exp(cost)) < 1.0:
                 attempt.change[k] = -2.0 * spin[k]
                 attempt.flips[k] += _ONE
