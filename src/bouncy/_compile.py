@@ -41,7 +41,7 @@ _settings: Any = config  # its attributes are made at run time
 
 
 # Compiles functions that can neither allocate nor count references, and so pay for neither.
-without_memory: Any = njit(nogil=True, error_model="numpy", _nrt=False)  # type: ignore[call-overload]
+without_memory: Any = njit(nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True)  # type: ignore[call-overload]
 
 
 class CacheWarning(RuntimeWarning):
@@ -118,9 +118,9 @@ class _DiskCache:
         try:
             if result.library.has_dynamic_globals:
                 _stop_caching(f"{self._name} refers to a machine address or a large array as a global")
-            elif _hash_sources(_sources_of(self._module, _read_sources(*_packages))) == (stamp := _stamp(self._module)):
+            elif all(_is_on_disk(name, content) for name, content in _stamped_sources(self._module).items()):
                 key = self._key(signature, result.library.codegen)
-                _write(self._path(key), stamp, _dumps((key, result._reduce())))
+                _write(self._path(key), _stamp(self._module), _dumps((key, result._reduce())))
         except Exception as error:
             _stop_caching(f"writing {self._name} with numba {numba.__version__} failed with {error!r}")
 
@@ -214,13 +214,20 @@ def _read_sources(*packages: str) -> dict[str, bytes]:
     }
 
 
+def _is_on_disk(name: str, content: bytes) -> bool:
+    """Say whether the file of a module still has a content."""
+    package, *parts = name.split(".")
+    path = _packages[package].joinpath(*parts).with_suffix(".py")
+    return path.is_file() and path.read_bytes() == content
+
+
 def _sources_of(module: str, sources: dict[str, bytes]) -> dict[str, bytes]:
     """Return the sources that the compiled functions of a module can come from.
 
     These are the module itself, all modules of this package that declare or implement parts, since a loop is compiled
     with any of them, and everything that these import when they are imported.
     """
-    found = [name for name, content in sources.items() if name.startswith("bouncy.") and _PART.search(content)]
+    found = [name for name, content in sources.items() if name.startswith("bouncy.") and _has_parts(content)]
     found.append(module)
     seen: dict[str, bytes] = {}
     while found:
@@ -244,6 +251,12 @@ def _hash_sources(sources: dict[str, bytes]) -> bytes:
     return hasher.digest()
 
 
+@functools.cache
+def _has_parts(content: bytes) -> bool:
+    return _PART.search(content) is not None
+
+
+@functools.cache
 def _imported_by(content: bytes) -> list[str]:
     """Return the names that a source imports from packages at its top level, modules or not."""
     names = []

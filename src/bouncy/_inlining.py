@@ -16,6 +16,14 @@ from numba.core.compiler import Compiler
 class _InlinedLibrary(JITCodeLibrary):
     """Code that is linked into that of its callers, and is optimised there."""
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Run numba's passes over functions, without those that are only declared."""
+        ll_module.data_layout = self._codegen._data_layout
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes, builder = self._codegen._function_pass_manager()
+                passes.run(function, builder)
+
     def _optimize_final_module(self) -> None:
         """Do nothing: the callers optimise it."""
 
@@ -30,6 +38,7 @@ class _InlinedCompiler(Compiler):
         state = self.state
         state.library = _InlinedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
+        state.flags.no_cfunc_wrapper = True
         return super().define_pipelines()
 
     def _compile_core(self) -> Any:

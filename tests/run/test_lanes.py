@@ -140,7 +140,7 @@ def _field(x, parameters, generator):
     [
         (MODEL, "hmc", {}, "the clock of hmc depends on what flips cost"),
         (MODEL, "bps-gaussian", {"keep": "path"}, "keep='path' is for chains with clocks of their own"),
-        (bouncy.Custom(2, log_prob=lambda s: 0.1 * s[0]), "gibbs", {}, "Custom computes the cost of one state"),
+        (bouncy.Polynomial({(0, 1, 2): 0.4}), "gibbs", {}, "Polynomial computes the cost of one state"),
         (
             bouncy.Within(lambda h: bouncy.MRF(np.zeros((2, 2)), -h * np.ones(2)), {"h": _field}, {"h": 0.0}),
             "gibbs",
@@ -154,7 +154,7 @@ def _field(x, parameters, generator):
             "TruncatedGaussian is sampled by chains with clocks of their own",
         ),
     ],
-    ids=["hmc", "path", "custom", "within", "continuous"],
+    ids=["hmc", "path", "polynomial", "within", "continuous"],
 )
 def test_refusals_give_the_reason(target, sampler, options, reason):
     """Catches lanes that are ignored, and an error from the depths of the compiler."""

@@ -108,12 +108,13 @@ def test_only_mrfs_have_lanes():
     assert bouncy.Polynomial({(0, 1, 2): 0.4}).lanes(8) is None
 
 
-@pytest.mark.parametrize("name", [name for name, build in examples().items() if build().lanes(8) is not None])
-def test_lanes_of_every_target_have_its_log_prob(name):
+def test_lanes_of_every_target_have_its_log_prob():
     """Catches a target whose lanes are of another one."""
-    target = examples()[name]()
-    s = np.ascontiguousarray(bouncy.states(target.d)[:8].T)
-    view, found = target.lanes(8), np.empty(8)
-    begin_view(view, s)
-    log_probs_of_view(view, s, np.empty((1, 8)), found)
-    np.testing.assert_allclose(found, target.log_prob(s.T), rtol=1e-13, atol=1e-13)
+    targets = [target for target in (build() for build in examples().values()) if target.lanes(8) is not None]
+    assert len(targets) >= 2
+    for target in targets:
+        s = np.ascontiguousarray(bouncy.states(target.d)[:8].T)
+        view, found = target.lanes(8), np.empty(8)
+        begin_view(view, s)
+        log_probs_of_view(view, s, np.empty((1, 8)), found)
+        np.testing.assert_allclose(found, target.log_prob(s.T), rtol=1e-13, atol=1e-13)
