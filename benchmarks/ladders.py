@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from own import sparse_fields
 from peers.protocol import interpreter, started
@@ -33,9 +34,9 @@ from bouncy.workers.ladder import LadderWorker
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
-from helpers.slabs import Slab, slab
+from helpers.slabs import Slab, glass, slab
 
-__all__ = ["Slab", "slab"]
+__all__ = ["Slab", "glass", "slab"]
 
 Array = NDArray[np.float64]
 # The interpreter of hamon.
@@ -175,6 +176,14 @@ class _Scalar(bouncy.MRF):
 def by_address(target: bouncy.MRF) -> Target:
     """Return the same target, whose own compiled functions are called for each lane apart."""
     return _Scalar(target.M, target.r)
+
+
+def terms(target: bouncy.MRF) -> Target:
+    """Return the same target as a polynomial, whose ladder runs lane after lane."""
+    M = scipy.sparse.coo_array(scipy.sparse.triu(target.M))
+    pairs = zip(M.row.tolist(), M.col.tolist(), strict=True)
+    fields = {(i,): float(r) for i, r in enumerate(target.r)}
+    return bouncy.Polynomial({**dict(zip(pairs, M.data.tolist(), strict=True)), **fields}, d=target.d)
 
 
 def custom(target: bouncy.MRF) -> Target:

@@ -17,11 +17,13 @@ from ladders import (
     Slab,
     by_address,
     custom,
+    glass,
     hamon,
     ladder_job,
     lanes_job,
     sampled,
     slab,
+    terms,
 )
 from problems import dense
 from report import Figure, Task
@@ -36,7 +38,8 @@ NOTE = (
     "those made / those of states that forget themselves between swaps. `log Z` and `mean` are squared error x CPU "
     'time of the rival / that of "tempered", pilot and warm-up included, on one glass, over seeds. `price` is squared '
     'error x CPU time of E[s_i], "tempered" / eight chains that share a clock, where nobody needs a ladder. Quartiles '
-    "are over rounds for `scan`, over seeds for `round trips`, and over resamplings of the seeds for the others."
+    "are over rounds for `scan`, over seeds for `round trips`, and over resamplings of the seeds for the others. "
+    "Without clusters a chain is one ladder in place of a pair, and makes twice the scans."
 )
 HEADER = "model | figure | against"
 
@@ -53,6 +56,7 @@ def tasks(quick: bool) -> list[Task]:
         Task("scans, slab", partial(_scans, _label(1.2), lambda: slab(4, 16, 1.2, 0).target, quick)),
         Task("scans, dense", partial(_scans, "dense, d = 100", lambda: dense(100), quick)),
         *(Task(_label(coupling), partial(_accuracy, coupling, quick)) for coupling in _COUPLINGS),
+        *(Task(name, partial(_clusters, name, *case, quick)) for name, case in _PAIRS.items()),
         Task("price, dense", partial(_price, "dense, d = 100, sigma_M = 0.05", _easy, quick)),
         Task("price, torus", partial(_price, "torus 32x32, 0.3", lambda: bouncy.MRF.ising((32, 32), 0.3), quick)),
     ]
@@ -122,7 +126,32 @@ def _accuracy(coupling: float, quick: bool) -> list[Figure]:
     return trips + figures + _gains(label, model, found)
 
 
-def _gains(label: str, model: Slab, found: dict[str, list[Result]]) -> list[Figure]:
+# Glasses on which pairs of ladders may exchange clusters: shape, coupling, and the form of the target.
+_PAIRS: dict[str, tuple[tuple[int, ...], float, Callable[[bouncy.MRF], Target]]] = {
+    "strip 10x16, 1.5": ((16, 10), 1.5, lambda model: model),
+    "strip 10x16, 3": ((16, 10), 3.0, lambda model: model),
+    "strip 10x16, 3, terms": ((16, 10), 3.0, terms),
+    "slab 3x3x12, 2": ((12, 3, 3), 2.0, lambda model: model),
+    "slab 3x3x12, 2, terms": ((12, 3, 3), 2.0, terms),
+}
+
+
+def _clusters(
+    label: str, shape: tuple[int, ...], coupling: float, form: Callable[[bouncy.MRF], Target], quick: bool
+) -> list[Figure]:
+    """Compare pairs of ladders that exchange clusters with single ones, of the same rungs and twice the scans."""
+    seeds, scans = (8, 2000) if quick else (40, 4000)
+    model = glass(shape, coupling, 0, "gaussian")
+    target = form(model.target)
+    pair, _ = bouncy.Tempered().prepared(target, np.random.SeedSequence(0))
+    single = replace(pair, clusters=())
+    runs = {_OWN: partial(_run, target, pair, scans), "without clusters": partial(_run, target, single, 2 * scans)}
+    found = _in_turn(runs, seeds)
+    trips = [Figure(f"{label} | round trips | {name}", _trips(results)) for name, results in found.items()]
+    return trips + _gains(label, model, found, goal=1.0)
+
+
+def _gains(label: str, model: Slab, found: dict[str, list[Result]], goal: float = _GAIN) -> list[Figure]:
     """Return squared error x CPU time of each rival, over ours."""
     figures = []
     for name, results in found.items():
@@ -130,7 +159,7 @@ def _gains(label: str, model: Slab, found: dict[str, list[Result]]) -> list[Figu
             rival, own = _costs(results, model, estimate), _costs(found[_OWN], model, estimate)
             details = {"seeds": len(results)} | _facts(own, rival)
             ratio = _ratio(rival, own)
-            figures.append(Figure(f"{label} | {estimate} | {name}", ratio, _GAIN, "at least", details=details))
+            figures.append(Figure(f"{label} | {estimate} | {name}", ratio, goal, "at least", details=details))
     return figures
 
 
@@ -141,7 +170,7 @@ def _trips(results: Sequence[Result]) -> Median:
 def _repeat(target: Target, rival: Target, scans: int, seed: int) -> Result:
     """Run the ladder that the pilot of a seed finds on another form of the target, without the cost of the pilot."""
     sampler = sampled(target, _OWN, draws=1, seed=seed)[0].sampler
-    return _run(rival, replace(sampler, clusters=False), scans, seed)  # of which clusters are not known
+    return _run(rival, sampler if sampler.can_trade_clusters(rival) else replace(sampler, clusters=False), scans, seed)
 
 
 def _run(target: Target, sampler: str | bouncy.Tempered, scans: int, seed: int) -> Result:

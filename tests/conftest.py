@@ -137,7 +137,7 @@ _LATER = {
     "law/test_ergodic": r"random-dense|\[hmc-(torus|flat)|whole_turns",
     "law/test_stationary": r"(one|two|five)-site|-sparse|hmc-exponential|of_billiard|\[(gibbs|metropolis)-random",
     "piecewise/test_auto": r"gibbs[01]\]",
-    "piecewise/test_conformance": r"-gibbs-random\]|gaussian-(spins|truncated)|density|slab-positive|lasso-bps|mixed.*-bps",
+    "piecewise/test_conformance": r"-gibbs-random\]|gaussian-(spins|trunc)|density|slab-positive|(lasso|mixed.*)-bps",
     "piecewise/test_flight": r"sparse",
     "piecewise/test_hmc": r"dense_and_sparse",
     "piecewise/test_metropolis": r"oblique|polytope|finds_|few_moves|correlations|raises|rounded",

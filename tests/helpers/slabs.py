@@ -1,11 +1,12 @@
-"""Exact answers for spin glasses on slabs: three dimensions, two of them small.
+"""Exact answers for spin glasses on strips and slabs: two or three dimensions, all but one of them small.
 
-Sites are added one by one. What is left of those before is a function of a front of width^2 spins, the last one of each
-column, which a new site updates: the partition function and all means follow from one pass forward and one back.
+Sites are added one by one. What is left of those before is a function of a front of spins, the last one of each column,
+which a new site updates: the partition function and all means follow from one pass forward and one back.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -28,15 +29,20 @@ class Slab(NamedTuple):
 
 def slab(width: int, length: int, coupling: float, seed: int, couplings: str = "signs") -> Slab:
     """Return a glass of width x width x length spins with couplings of random signs, or Gaussian ones, and fields."""
+    return glass((length, width, width), coupling, seed, couplings)
+
+
+def glass(shape: tuple[int, ...], coupling: float, seed: int, couplings: str = "signs") -> Slab:
+    """Return a glass on a lattice with open ends; what is behind its first axis must be small."""
     rng = np.random.default_rng(seed)
-    site = np.arange(width * width * length).reshape(length, width, width)
+    site = np.arange(math.prod(shape)).reshape(shape)
     pairs = np.concatenate(
-        [np.stack([np.delete(site, -1, axis).ravel(), np.delete(site, 0, axis).ravel()], 1) for axis in range(3)]
+        [np.stack([np.delete(site, -1, k).ravel(), np.delete(site, 0, k).ravel()], 1) for k in range(site.ndim)]
     )
     strength = rng.choice([-1.0, 1.0], len(pairs)) if couplings == "signs" else rng.normal(size=len(pairs))
     J, h = coupling * strength, coupling * rng.normal(0.0, 0.1, site.size)
     A = scipy.sparse.coo_array((J, pairs.T), (site.size, site.size))
-    log_z, mean = solved(width * width, pairs, J, h)
+    log_z, mean = solved(math.prod(shape[1:]), pairs, J, h)
     return Slab(bouncy.MRF(-(A + A.T).tocsr(), -h), log_z, mean)
 
 

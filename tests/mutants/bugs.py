@@ -152,6 +152,7 @@ LADDER_TOLL = "tolls/ladder.py"
 LADDER_RECORDER = "recorders/ladder.py"
 LADDER = "workers/ladder.py"
 ADDRESS_LANES = "targets/address_lanes.py"
+LANES_CONTRACT = "targets/lanes.py"
 TEMPERED = "results/tempered.py"
 PILOT = "samplers/_pilot.py"
 AUTO = "samplers/auto.py"
@@ -1809,7 +1810,7 @@ BUGS = (
     Bug(
         "L12",
         "a lane that leaves the reference keeps the cache of other spins",
-        (Edit(ADDRESS_LANES, "        if n == view.parked[0]:\n            init(lane, spins)\n", ""),),
+        (Edit(ADDRESS_LANES, "        if is_parked(view, n):\n            init(lane, spins)\n", ""),),
         (ladder("test_the_product_law_stays[cached-bps-gaussian-uniform]"),),
     ),
     Bug(
@@ -1893,7 +1894,7 @@ BUGS = (
     Bug(
         "L23",
         "a cluster leaks over sites at which both ladders agree",
-        (Edit(FIELD_LANES, "is_met[j] == 0 and s[j, one] != s[j, other]", "is_met[j] == 0"),),
+        (Edit(LANES_CONTRACT, "is_met[j] == 0 and s[j, one] != s[j, other]", "is_met[j] == 0"),),
         ("tests/workers/test_ladder_pairs.py::test_a_cluster_is_a_component_of_the_sites_that_differ",),
     ),
     Bug(
@@ -1901,12 +1902,12 @@ BUGS = (
         "a cluster is a single site",
         (
             Edit(
-                FIELD_LANES,
+                LANES_CONTRACT,
                 "    while head < tail:\n        i = queue[head]",
                 "    while head > tail:\n        i = queue[head]",
             ),
         ),
-        ("tests/workers/test_ladder_pairs.py::test_both_ladders_keep_their_law",),
+        ("tests/workers/test_ladder_pairs.py::test_both_ladders_keep_their_law[couplings]",),
     ),
     Bug(
         "L25",
@@ -1918,7 +1919,19 @@ BUGS = (
                 "        before[k] = toll.log_prob[k]\n    _trade_clusters(swaps, target, s)\n",
             ),
         ),
-        ("tests/workers/test_ladder_pairs.py::test_both_ladders_keep_their_law",),
+        ("tests/workers/test_ladder_pairs.py::test_both_ladders_keep_their_law[couplings]",),
+    ),
+    Bug(
+        "L31",
+        "functions keep their caches when a cluster is exchanged",
+        (Edit(ADDRESS_LANES, "        init(lane_of(view, k), view.spins[k])\n        report", "        report"),),
+        ("tests/workers/test_ladder_pairs.py::test_caches_are_those_of_the_spins_after_an_exchange[terms]",),
+    ),
+    Bug(
+        "L32",
+        "functions do not see the spins that a cluster exchanged",
+        (Edit(ADDRESS_LANES, "            view.spins[k, queue[n]] = s[queue[n], k]\n", "            pass\n"),),
+        ("tests/workers/test_ladder_pairs.py::test_caches_are_those_of_the_spins_after_an_exchange[terms]",),
     ),
     Bug(
         "L26",
@@ -1942,7 +1955,7 @@ BUGS = (
                 "_add_ladder(recorder, swaps, first, 1.0)",
             ),
         ),
-        ("tests/workers/test_ladder_pairs.py::test_a_run_of_pairs_agrees_with_enumeration",),
+        ("tests/workers/test_ladder_pairs.py::test_a_run_of_pairs_agrees_with_enumeration[couplings]",),
     ),
     Bug(
         "C1",

@@ -15,13 +15,18 @@ from bouncy.workers.contract import Plan
 from bouncy.workers.flock_kernel import settle_flock
 from bouncy.workers.ladder import LadderWorker
 from conftest import base_seed
-from helpers.lanes import trade_in_view
+from helpers.lanes import costs_of_view, trade_in_view
 from helpers.statistics import chi_square_test
 
 LADDER = (0.0, 0.4, 1.0)
 # An open chain of four spins in fields: states can differ at sites that are not neighbours.
 EDGES = scipy.sparse.diags_array([0.9, -0.7, 0.8], offsets=1, shape=(4, 4))
 CHAIN = bouncy.MRF(scipy.sparse.csr_array(EDGES + EDGES.T), [0.3, -0.2, 0.0, 0.4])
+# Factors of two sites in a row, and terms of three: state 1 1 of the first two sites is impossible.
+WALLS = bouncy.FactorGraph(
+    [((0, 1), [[1.4, 1.0], [0.5, 0.0]]), ((1, 2), [[1.6, 0.7], [1.0, 2.0]]), ((2, 3), [[2.5, 1.0], [1.2, 1.5]])]
+)
+TERMS = bouncy.Polynomial({(0, 1): 0.8, (1, 2): -0.9, (2, 3, 4): 0.7, (0,): 0.2, (4,): -0.3})
 PAIR = bouncy.Tempered(ladder=LADDER, sweeps_per_swap=1, clusters=[1, 2])
 
 
@@ -59,29 +64,49 @@ def test_a_cluster_is_a_component_of_the_sites_that_differ():
     assert {1, 2, 3, 4} <= sizes, "clusters of several sizes must be met"
 
 
-def test_both_ladders_keep_their_law():
+@pytest.mark.parametrize(
+    ("target", "replicates"),
+    [(CHAIN, 20_000), (WALLS, 5_000), pytest.param(TERMS, 50_000, marks=pytest.mark.slow)],
+    ids=["couplings", "factors", "terms"],
+)
+def test_both_ladders_keep_their_law(target, replicates):
     """Catches clusters that change log p, energies that are read before an exchange, and ladders that share lanes.
 
-    Joint law of both ladders at each rung after three scans from exact draws: 256 states, 20,000 replicates.
+    Joint law of both ladders at each rung after three scans from exact draws: 256 states, or 1024 of terms. The
+    reference takes impossible states too.
     """
-    ladders, s = worker(), states(4)
-    log_p = CHAIN.log_prob(s)
-    p = np.exp(np.outer(LADDER, log_p))
+    ladders, s = worker(target), states(target.d)
+    log_p, n = target.log_prob(s), len(s)
+    p = np.stack([np.ones(n), *(np.exp(b * log_p) for b in LADDER[1:])])
     p /= p.sum(axis=1, keepdims=True)
     rng = np.random.default_rng([base_seed(), 1])
-    counts = np.zeros((3, 16, 16), np.int64)
+    counts = np.zeros((3, n, n), np.int64)
     lane, rungs = ladders.toll.swaps.lane, np.tile(np.arange(3), 2)
-    starts = np.stack([rng.choice(16, 20_000, p=p[k]) for k in rungs], axis=1)
+    starts = np.stack([rng.choice(n, replicates, p=p[k]) for k in rungs], axis=1)
     for row in starts:
         ladders.lanes[:, lane] = s[row].T
         settle_flock(ladders.view, ladders.lanes)
         ladders.advance(3)
-        found = (ladders.lanes[:, lane].T > 0) @ [1, 2, 4, 8]
+        found = (ladders.lanes[:, lane].T > 0) @ 2 ** np.arange(target.d)
         counts[np.arange(3), found[:3], found[3:]] += 1
     for k in range(3):
         chi_square_test(counts[k].ravel(), np.outer(p[k], p[k]).ravel(), name=f"rung {k}").check()
     assert ladders.toll.swaps.met[0, 1:].min() > 0, "clusters must be exchanged at both rungs"
     assert ladders.toll.swaps.met[0, 0] == 0, "the reference has nothing to exchange"
+
+
+@pytest.mark.parametrize("target", [WALLS, TERMS], ids=["factors", "terms"])
+def test_caches_are_those_of_the_spins_after_an_exchange(target):
+    """Catches functions that go on with the caches, or the spins, of before an exchange."""
+    ladders = worker(target, seed=5)
+    ladders.advance(20)
+    assert ladders.toll.swaps.met[1, 1:].min() > 0
+    assert (ladders.view.spins == ladders.lanes.T).all()
+    cost, fresh = np.empty((2, target.d, 1, 6))
+    costs_of_view(ladders.view, ladders.lanes, cost)
+    settle_flock(ladders.view, ladders.lanes)
+    costs_of_view(ladders.view, ladders.lanes, fresh)
+    np.testing.assert_allclose(cost, fresh, rtol=0, atol=1e-12)
 
 
 def test_means_are_those_of_both_ladders():
@@ -107,18 +132,20 @@ def test_means_are_those_of_both_ladders():
     assert sum(batch["pair_mean"] for batch in sums).reshape(4, 4)[off] == pytest.approx(pairs[off], abs=1e-9)
 
 
-def test_a_run_of_pairs_agrees_with_enumeration():
+@pytest.mark.parametrize("target", [CHAIN, WALLS, TERMS], ids=["couplings", "factors", "terms"])
+def test_a_run_of_pairs_agrees_with_enumeration(target):
     """Catches sums of log Z that count both ladders twice, and means or pairs of the wrong lanes."""
-    run = bouncy.sample(CHAIN, PAIR, chains=4, draws=4000, pairs="all", seed=base_seed())
-    exact = bouncy.exact(CHAIN)
+    run = bouncy.sample(target, PAIR, chains=4, draws=4000, pairs="all", seed=base_seed())
+    exact = bouncy.exact(target)
     assert np.abs((run.mean - exact.mean) / run.mean_se).max() < 6.0
-    off = ~np.eye(4, dtype=bool)
+    off = ~np.eye(target.d, dtype=bool)
     assert np.abs((run.pair_mean - exact.pair_mean)[off] / run.pair_mean_se[off]).max() < 6.0
     assert run.mean_se.max() < 0.02
     assert abs(run.log_z - exact.log_z) < 6.0 * run.log_z_se < 0.2
     low, high = run.log_z_bounds
     assert abs(low - exact.log_z) < 0.2
-    assert abs(high - exact.log_z) < 0.2
+    possible = np.isfinite(target.log_prob(states(target.d))).mean()  # the reverse estimate does not see the rest
+    assert abs(high + np.log(possible) - exact.log_z) < 0.2
     ladder = run.ladder
     assert 0.5 < ladder.round_trips.sum() / (4 * ladder.expected_round_trips) < 1.2
     assert "clusters exchanged at 2 of them" in str(run.summary())

@@ -49,8 +49,9 @@ class Tempered(SpinSampler):
         The values b, from 0 to 1.
     clusters : sequence of int or False, optional
         Rungs at which a second ladder of the same chain exchanges clusters with the first (Houdayer): spins of a
-        connected component of sites at which both differ. For an `MRF` with few couplings per site; by default the
-        colder half of the rungs, where a pilot finds that clusters are not just all sites at which two states differ.
+        connected component of sites at which both differ. For an `MRF` with few couplings per site, a `FactorGraph`
+        and a `Polynomial`; by default the colder half of the rungs, where a pilot finds that clusters are not just all
+        sites at which two states differ.
         Draws are then those of one ladder, and means and log Z those of both.
 
     Notes
@@ -158,10 +159,11 @@ class Tempered(SpinSampler):
         return 2 if self.clusters else 1
 
     def can_trade_clusters(self, target: Target) -> bool:
-        """Say whether clusters of a target are known: those of a Markov random field with few couplings."""
-        from bouncy.targets.field_lanes import SparseLanes  # which few runs need
+        """Say whether clusters of a target are known: which sites share a coupling, a factor or a term."""
+        from bouncy.targets.field_lanes import DenseLanes  # which few runs need
 
-        return self.clock.family != "pairs" and isinstance(target.lanes(1), SparseLanes)
+        known = not isinstance(target.lanes(1), DenseLanes) and target.edges() is not None
+        return self.clock.family != "pairs" and known
 
     @property
     def fields(self) -> tuple[float, ...] | None:
@@ -196,7 +198,7 @@ class Tempered(SpinSampler):
         asked = asked if asked.reference is not None else replace(asked, reference=target.tempered_from)
         if asked.clusters and not asked.can_trade_clusters(target):
             raise ValueError(
-                f"clusters are those of a bouncy.MRF with sparse couplings, moved by flips; {target!r:.80} with base "
+                f"clusters are those of sparse couplings, factors or terms, moved by flips; {target!r:.80} with base "
                 f"{asked.base_sampler.name} has none: leave clusters out"
             )
         if asked.ladder is not None and asked.sweeps_per_swap is not None and asked.reference != "fitted":

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from bouncy._compile import helper
@@ -28,6 +29,7 @@ from bouncy.targets.lanes import (
     read_lanes,
     settle_lanes,
     trade_cluster,
+    trade_spins,
 )
 
 _NONE = -1
@@ -48,11 +50,13 @@ class LinkedLanes(NamedTuple):
     judges: int
     part: NDArray[np.int64]  # (lanes,) the address of the part of each lane
     spins: NDArray[np.int8]  # (lanes, d) as functions see them
-    parked: NDArray[np.int64]  # (1,) the lane that is drawn without regard to walls
+    parked: NDArray[np.int64]  # (ladders,) the lanes that are drawn without regard to walls
     trouble: NDArray[np.int64]  # (1,) the lane whose target failed, or none
     fault: NDArray[np.int64]  # (2,) as that of `Linked`; its base owns the memory at the addresses
     where: NDArray[np.int8]  # (d,)
     walk: NDArray[np.int8]  # (d,) scratch
+    indptr: NDArray[np.int64]  # (d + 1,) which sites share a factor or a term, in CSR form; (1,) if nobody asks
+    indices: NDArray[np.int32]
 
     @property
     def views(self) -> list[Linked]:
@@ -69,14 +73,14 @@ class LinkedLanes(NamedTuple):
     def check(self, state: Mapping[str, NDArray[Any]], name: str) -> None:
         """Raise `ValueError` where caches of a state, by its names, cannot be those of the present spins.
 
-        That of the lane that is parked is computed anew before it is used.
+        Those of lanes that are parked are computed anew before they are used.
         """
         n = 0
         for k, view in enumerate(self.views):
             names = list(named_state("view", view))
             found = {own: state[f"{name}.caches.{n + j}"] for j, own in enumerate(names)}
             n += len(names)
-            if k != state[f"{name}.parked"][0]:
+            if k not in state[f"{name}.parked"]:
                 check_bounds(found, "view", view)
 
     def failure(self) -> TargetError | None:
@@ -106,33 +110,38 @@ class LinkedLanes(NamedTuple):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the views: addresses are valid in one process only."""
-        return _rebuilt, (self.views, self.spins, int(self.parked[0]))
+        return _rebuilt, (self.views, self.spins, self.parked, self.indptr, self.indices)
 
 
-def address_lanes(target: Target, width: int) -> LinkedLanes:
-    """Return a view of some lanes of any target, the first of which is parked."""
-    return _of([as_linked(target.view(), target.d) for _ in range(width)])
+def address_lanes(target: Target, width: int, ladders: int = 1) -> LinkedLanes:
+    """Return a view of some lanes of any target: those of some ladders, the first of each of which is parked."""
+    views = [as_linked(target.view(), target.d) for _ in range(width)]
+    pattern = target.edges() if ladders > 1 else None
+    near = scipy.sparse.csr_array((0, 0)) if pattern is None else pattern
+    spins, parked = np.ones((width, target.d), np.int8), np.arange(ladders) * (width // ladders)
+    return _rebuilt(views, spins, parked, near.indptr.astype(np.int64), near.indices.astype(np.int32))
 
 
-def _rebuilt(views: list[Linked], spins: NDArray[np.int8], parked: int) -> LinkedLanes:
-    lanes = _of(views)
-    lanes.spins[:] = spins
-    lanes.parked[0] = parked
-    return lanes
-
-
-def _of(views: list[Linked]) -> LinkedLanes:
+def _rebuilt(
+    views: list[Linked],
+    spins: NDArray[np.int8],
+    parked: NDArray[np.int64],
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+) -> LinkedLanes:
     first, d = views[0], views[0].where.size
     return LinkedLanes(
         **{name: getattr(first, name) for name in ("flip_cost", "log_prob", "init", "on_flip", "conditional_means")},
         judges=first.judges,
         part=np.array([view.part for view in views]),
-        spins=np.ones((len(views), d), np.int8),
-        parked=np.zeros(1, np.int64),
+        spins=spins.copy(),
+        parked=parked.copy(),
         trouble=np.full(1, _NONE),
         fault=np.asarray(Owner(np.zeros(2, np.int64), views=views)),
         where=np.zeros(d, np.int8),
         walk=np.zeros(d, np.int8),
+        indptr=indptr,
+        indices=indices,
     )
 
 
@@ -158,8 +167,14 @@ def _failed(view):
 
 
 @implements(park_lane, LinkedLanes)
-def _park(view, k):
-    view.parked[0] = k
+def _park(view, n, k):
+    view.parked[n] = k
+
+
+@helper
+def is_parked(view, k):
+    """Say whether a lane is drawn without regard to walls."""
+    return k == view.parked[0] or k == view.parked[-1]
 
 
 @implements(init_lanes, LinkedLanes)
@@ -175,7 +190,7 @@ def _init(view, s):
 @implements(lane_costs, LinkedLanes)
 def _costs(view, s, i, out):
     for k in range(out.shape[1]):
-        if k == view.parked[0] or lanes_failed(view):
+        if is_parked(view, k) or lanes_failed(view):
             out[0, k] = 0.0
         else:
             out[0, k] = flip_cost(lane_of(view, k), view.spins[k], i)
@@ -193,7 +208,7 @@ def _flip(view, s, i, change):
     for k in range(change.size):
         if change[k] != 0.0:
             view.spins[k, i] = s[i, k]
-            if k != view.parked[0] and not lanes_failed(view):
+            if not is_parked(view, k) and not lanes_failed(view):
                 on_flip(lane_of(view, k), view.spins[k], i)
                 report_trouble(view, k, 0.0)
 
@@ -209,7 +224,7 @@ def _read(view, s, which, cost, values, means):
         if lanes_failed(view):
             return
         lane, spins = lane_of(view, n), view.spins[n]
-        if n == view.parked[0]:
+        if is_parked(view, n):
             init(lane, spins)
         values[n] = log_prob(lane, spins)
         if values[n] != values[n]:
@@ -224,4 +239,12 @@ def _read(view, s, which, cost, values, means):
 
 @implements(trade_cluster, LinkedLanes)
 def _trade(view, s, i, one, other, queue, is_met):
-    return 0
+    if view.indptr.size != s.shape[0] + 1 or lanes_failed(view):
+        return 0
+    count = trade_spins(view.indptr, view.indices, s, i, one, other, queue, is_met)
+    for k in (one, other):
+        for n in range(count):
+            view.spins[k, queue[n]] = s[queue[n], k]
+        init(lane_of(view, k), view.spins[k])
+        report_trouble(view, k, 0.0)
+    return count

@@ -26,6 +26,7 @@ from bouncy.targets.lanes import (
     read_lanes,
     settle_lanes,
     trade_cluster,
+    trade_spins,
 )
 
 # Attempts in all lanes after which the fields of a dense model are brought up to date, by (largest d, attempts). More
@@ -277,23 +278,7 @@ def _read(view, s, which, cost, log_prob, means):
 
 @implements(trade_cluster, SparseLanes)
 def _trade_sparse(view, s, i, one, other, queue, is_met):
-    queue[0] = i
-    is_met[i] = 1
-    head, tail = 0, 1
-    while head < tail:
-        i = queue[head]
-        head += 1
-        for n in range(view.indptr[i], view.indptr[i + 1]):
-            j = view.indices[n]
-            if is_met[j] == 0 and s[j, one] != s[j, other]:
-                is_met[j] = 1
-                queue[tail] = j
-                tail += 1
-    for n in range(tail):
-        i = queue[n]
-        is_met[i] = 0
-        s[i, one], s[i, other] = s[i, other], s[i, one]
-    return tail
+    return trade_spins(view.indptr, view.indices, s, i, one, other, queue, is_met)
 
 
 @implements(trade_cluster, DenseLanes)
@@ -303,7 +288,7 @@ def _trade_dense(view, s, i, one, other, queue, is_met):
 
 @implements(park_lane, SparseLanes)
 @implements(park_lane, DenseLanes)
-def _park(view, k):
+def _park(view, n, k):
     pass  # all costs are finite
 
 

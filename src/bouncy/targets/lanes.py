@@ -7,6 +7,7 @@ all arrays have them as their last axis: spins s[site, lane]. A target takes par
 
 from __future__ import annotations
 
+from bouncy._compile import helper
 from bouncy._dispatch import generic
 
 
@@ -50,14 +51,40 @@ def read_lanes(view, s, which, cost, log_prob, means):
 def trade_cluster(view, s, i, one, other, queue, is_met):
     """Exchange the spins of two lanes at site i, and wherever they differ and it can be reached; return at how many.
 
-    The way leads along couplings between sites at which they differ, so that log p of both lanes together stays what
-    it is. Returns 0 where the target cannot tell. `queue`, (d,), is scratch, and so is `is_met`, (d,), which holds 0.
+    The way leads between sites at which they differ and that share a coupling, a factor or a term, so that log p of
+    both lanes together stays what it is. Returns 0 where the target cannot tell. `queue`, (d,), is scratch, and so is
+    `is_met`, (d,), which holds 0.
     """
 
 
+@helper
+def trade_spins(indptr, indices, s, i, one, other, queue, is_met):
+    """Exchange the spins of a cluster between two lanes; the neighbours of sites are given in CSR form.
+
+    The sites are left in `queue`, and their number is returned.
+    """
+    queue[0] = i
+    is_met[i] = 1
+    head, tail = 0, 1
+    while head < tail:
+        i = queue[head]
+        head += 1
+        for n in range(indptr[i], indptr[i + 1]):
+            j = indices[n]
+            if is_met[j] == 0 and s[j, one] != s[j, other]:
+                is_met[j] = 1
+                queue[tail] = j
+                tail += 1
+    for n in range(tail):
+        i = queue[n]
+        is_met[i] = 0
+        s[i, one], s[i, other] = s[i, other], s[i, one]
+    return tail
+
+
 @generic
-def park_lane(view, k):
-    """Leave lane k alone: its spins are drawn whatever their probability, until another one is parked.
+def park_lane(view, n, k):
+    """Leave lane k of ladder n alone: its spins are drawn whatever their probability, until another one is parked.
 
     Of a lane that is parked only log p is asked for; no other lane has spins of probability zero.
     """

@@ -134,7 +134,8 @@ def _exchange(toll, target, recorder, s):
     for first in range(0, swaps.lane.size, rungs):
         ladder = slice(first, first + rungs)
         _swap(toll, swaps.lane[ladder], swaps.accept[ladder])
-    park_lane(target, swaps.lane[0])
+    for n in range(swaps.lane.size // rungs):
+        park_lane(target, n, swaps.lane[n * rungs])
     if swaps.lane.size > rungs:
         _trade_clusters(swaps, target, s)
     swaps.parity[0] = 1 - swaps.parity[0]

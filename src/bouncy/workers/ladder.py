@@ -71,7 +71,7 @@ class LadderWorker(OneChainWorker):
         lanes = sampler.ladders * b.size
         view = None if self._in_pairs else target.lanes(padded(lanes))
         width = lanes if view is None else padded(lanes)
-        self.view = address_lanes(target, width) if view is None else view
+        self.view = address_lanes(target, width, sampler.ladders) if view is None else view
         self.lanes = aligned_empty(d, width, dtype=np.int8)
         rows = random_starts(target, start_seed, lanes) if start is None else np.broadcast_to(start, (lanes, d))
         for k in range(width):

@@ -18,7 +18,7 @@ from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import HITS, has_room
 from bouncy.recorders.ladder import record_flip_of_chain
 from bouncy.recorders.lanes import follow_lanes, record_lane_sweep
-from bouncy.targets.address_lanes import lane_of, report_trouble
+from bouncy.targets.address_lanes import is_parked, lane_of, report_trouble
 from bouncy.targets.contract import flip_cost, on_flip
 from bouncy.targets.lanes import init_lanes, lanes_failed
 from bouncy.tolls.lanes import exchange
@@ -51,7 +51,7 @@ def advance_pair_lanes(
                 i, j = np.int64(sites[k]), np.int64(sites[k + 1])
                 recorder.open_events[HITS, 0] += 1.0 if j < 0 else 2.0
                 for lane in range(s.shape[1]):
-                    if lane == target.parked[0] or lanes_failed(target):
+                    if is_parked(target, lane) or lanes_failed(target):
                         continue
                     spins = target.spins[lane]
                     if j < 0:
