@@ -89,11 +89,10 @@ def lasting(sampler: Sampler, seconds: float) -> int:
     """Return how many draws take so long. What is tried before is the warm-up of a chain; the first call compiles."""
     draws = _FIRST
     for _ in range(4):
-        sampler(draws=draws)
-        took = sampler(draws=draws)["seconds"]
-        if took > 0.6 * seconds:
+        _, *took = (sampler(draws=draws)["seconds"] for _ in range(3))
+        if min(took) > 0.6 * seconds:
             break
-        draws = round(draws * min(seconds / took, 200.0))
+        draws = round(draws * min(seconds / min(took), 200.0))
     return draws
 
 
