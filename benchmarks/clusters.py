@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from peers.protocol import interpreter, started
 from problems import as_arrays
 from report import Figure, Task
-from timing import median
+from timing import Median, median
 
 import bouncy
 from bouncy.results.ess import effective_sample_size
@@ -32,7 +32,7 @@ HEADER = "sampler | quantity | divided by"
 COUPLING = math.log(1.0 + math.sqrt(2.0)) / 2.0
 SIDE = 64
 # Sides of the lattices whose autocorrelation times are compared, and the sweeps of each.
-SWEEPS = {16: 200_000, 32: 200_000, 64: 100_000, 128: 60_000, 256: 50_000}
+SWEEPS = {16: 1_000_000, 32: 600_000, 64: 300_000, 128: 150_000, 256: 100_000}
 # The interpreter of mcising.
 MCISING = interpreter("mcising")
 _PLOT = "clusters.png"
@@ -161,24 +161,28 @@ def _ratios(name: str, rates: Mapping[str, list[dict[str, float]]]) -> list[Figu
 
 
 def _exponent(sweeps: Mapping[int, int]) -> list[Figure]:
-    """Return tau of the quantities for each side, and the slopes."""
-    tau: dict[str, list[float]] = {quantity: [] for quantity in QUANTITIES}
-    sides = list(sweeps)
-    for side in sides:
-        found = chain_of(side, bouncy.SwendsenWang())(sweeps[side])
-        for quantity, trace in zip(QUANTITIES, found[:2], strict=True):
-            tau[quantity].append(autocorrelation_time(trace))
-    figures = [
-        Figure(f"`swendsen-wang`, L = {side} | tau of {quantity} |", median([value]), unit="sweeps",
-               details={"side": side, "quantity": quantity})
-        for quantity in QUANTITIES
-        for side, value in zip(sides, tau[quantity], strict=True)
-    ]  # fmt: skip
-    for quantity in QUANTITIES:
-        slope = float(np.polyfit(np.log(sides), np.log(tau[quantity]), 1)[0])
-        figures.append(Figure(f"`swendsen-wang` | exponent of {quantity} |", median([slope]), _EXPONENT, unit="",
-                              details={"exponent": quantity}))  # fmt: skip
-    return figures
+    """Return tau of the quantities for each side, and the slopes; as quartiles those of their errors."""
+    traces = {side: chain_of(side, bouncy.SwendsenWang())(n)[:2] for side, n in sweeps.items()}
+    sides, n = (np.array(x, float) for x in (list(sweeps), list(sweeps.values())))
+    figures, slopes = [], []
+    for k, quantity in enumerate(QUANTITIES):
+        tau = np.array([autocorrelation_time(found[k]) for found in traces.values()])
+        error = np.sqrt(2.0 * (2.0 * _WINDOW * tau + 1.0) / n)  # of log tau (Madras and Sokal)
+        figures += [
+            Figure(f"`swendsen-wang`, L = {side} | tau of {quantity} |", _with_error(value, value * relative),
+                   unit="sweeps", details={"side": side, "quantity": quantity})
+            for side, value, relative in zip(sweeps, tau, error, strict=True)
+        ]  # fmt: skip
+        fit, covariance = np.polyfit(np.log(sides), np.log(tau), 1, w=1.0 / error, cov="unscaled")
+        slope = _with_error(fit[0], np.sqrt(covariance[0, 0]))
+        slopes.append(Figure(f"`swendsen-wang` | exponent of {quantity} |", slope, _EXPONENT, unit="",
+                             details={"exponent": quantity}))  # fmt: skip
+    return figures + slopes
+
+
+def _with_error(value: float, error: float) -> Median:
+    """Return an estimate with the quartiles of its normal error."""
+    return Median(float(value), float(value - 0.6745 * error), float(value + 0.6745 * error))
 
 
 def draw(figures: list[Figure], directory: Path) -> Path | None:

@@ -7,17 +7,24 @@ is handed on as it is, and optimised once, as a part of the loop.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import CPUCodegen, JITCodeLibrary
 from numba.core.compiler import Compiler
+
+# Until numba 0.61 passes are set up once for all functions of a module.
+_ONE_SETUP = "llvm_module" in inspect.signature(CPUCodegen._function_pass_manager).parameters
 
 
 class _InlinedLibrary(JITCodeLibrary):
     """Code that is linked into that of its callers, and is optimised there."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """Run numba's passes over functions, without those that are only declared."""
+        """Run numba's passes over functions, but those that are only declared where passes are set up for each."""
+        if _ONE_SETUP:
+            super()._optimize_functions(ll_module)
+            return
         ll_module.data_layout = self._codegen._data_layout
         for function in ll_module.functions:
             if not function.is_declaration:
