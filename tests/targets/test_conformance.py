@@ -69,6 +69,20 @@ def test_functions_agree(name):
     assert complaint(example(name)) is None
 
 
+def test_pairs_that_are_left_out_are_seen():
+    """Catches edges() that miss an interaction: clusters that ladders exchange would change log p."""
+
+    class Forgetful(bouncy.Polynomial):
+        def edges(self):
+            pattern = super().edges().tolil()
+            pattern[0, 2] = pattern[2, 0] = False
+            return pattern.tocsr()
+
+    found = complaint(Forgetful({(0, 1): 0.5, (0, 2): 0.3, (1, 2): -0.2}))
+    assert found is not None
+    assert "edges() has no pair" in found
+
+
 @every_target
 def test_an_example_is_worth_sampling(name):
     """Would catch an example on which a wrong sampler would look right: one state, or nothing that interacts."""

@@ -158,7 +158,10 @@ class Target(_Base, ABC):
         return None
 
     def edges(self) -> scipy.sparse.csr_array | None:
-        """Return the symmetric pattern of interacting pairs, or None if the target has no useful one."""
+        """Return the symmetric pattern of all interacting pairs, or None if the target has no useful one.
+
+        Clusters that ladders exchange rely on it: p must be a product of functions of sites that are all pairs.
+        """
         return None
 
     def _couplings(self) -> tuple[str, Any] | None:

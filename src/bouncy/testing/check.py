@@ -116,6 +116,7 @@ class _Walk:
         # Without a function for it, log p is computed from costs, and cannot be compared with them.
         self.knows_log_prob = not isinstance(target, Custom) or "log_prob" in target.roles
         self.view, self.fresh = target.view(), target.view()
+        self.edges = target.edges()
         self.s = self._start() if initial is None else check_spins(initial, target.d, "initial").ravel().copy()
         self._ask(_init, self.view, self.s)
 
@@ -182,11 +183,18 @@ class _Walk:
             self._compare(_flip_cost, self.cost(flipped, i), -cost, text, i, value)
 
     def _check_two_flips(self, i: int, j: int) -> None:
-        """Check that two flips cost the same in either order, as differences of one function do."""
+        """Check that two flips cost the same in either order, as differences of one function do, and together.
+
+        Of sites that do not interact each costs what it does alone.
+        """
         first, second = self.cost(self.s, i), self.cost(self.s, j)
         if i == j or np.inf in (first, second):
             return
-        forth = first + self.cost(_flipped(self.s, i), j)
+        after = self.cost(_flipped(self.s, i), j)
+        if self.edges is not None and not self.edges[i, j]:
+            text = f"gives {{0}} after a flip of site {i} and {{1}} before, but edges() has no pair ({i}, {j})"
+            self._compare(_flip_cost, after, second, text, j, abs(first) + abs(second))
+        forth = first + after
         back = second + self.cost(_flipped(self.s, j), i)
         text = f"gives {{0}} in all for flipping {i} and then {j}, but {{1}} for the other order"
         self._compare(_flip_cost, forth, back, text, i, abs(first) + abs(second))
