@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +33,11 @@ HEADER = "sampler | quantity | divided by"
 COUPLING = math.log(1.0 + math.sqrt(2.0)) / 2.0
 SIDE = 64
 # Sides of the lattices whose autocorrelation times are compared, and the sweeps of each.
-SWEEPS = {16: 1_000_000, 32: 600_000, 64: 300_000, 128: 150_000, 256: 100_000}
+SWEEPS = {
+    "swendsen-wang": {16: 1_000_000, 32: 600_000, 64: 300_000, 128: 150_000, 256: 100_000},
+    "wolff": {16: 300_000, 32: 200_000, 64: 100_000, 128: 50_000, 256: 30_000},  # which forgets sooner
+}
+_CLUSTERS: dict[str, Any] = {"swendsen-wang": bouncy.SwendsenWang(), "wolff": bouncy.Wolff()}
 # The interpreter of mcising.
 MCISING = interpreter("mcising")
 _PLOT = "clusters.png"
@@ -112,7 +117,7 @@ def tasks(quick: bool) -> list[Task]:
     rounds, sweeps = (5, 3000) if quick else (9, 8000)
     return [
         Task(f"{SIDE}x{SIDE}", lambda: _compare(rounds, sweeps, 20_000 if quick else 120_000)),
-        Task("exponent", lambda: _exponent({side: 20_000 for side in (16, 32, 64)} if quick else SWEEPS)),
+        *(Task(f"exponent, {name}", partial(_exponent, name, quick)) for name in _CLUSTERS),
     ]
 
 
@@ -160,23 +165,24 @@ def _ratios(name: str, rates: Mapping[str, list[dict[str, float]]]) -> list[Figu
     return figures
 
 
-def _exponent(sweeps: Mapping[int, int]) -> list[Figure]:
+def _exponent(sampler: str, quick: bool) -> list[Figure]:
     """Return tau of the quantities for each side, and the slopes; as quartiles those of their errors."""
-    traces = {side: chain_of(side, bouncy.SwendsenWang())(n)[:2] for side, n in sweeps.items()}
+    sweeps = {side: 20_000 for side in (16, 32, 64)} if quick else SWEEPS[sampler]
+    traces = {side: chain_of(side, _CLUSTERS[sampler])(n)[:2] for side, n in sweeps.items()}
     sides, n = (np.array(x, float) for x in (list(sweeps), list(sweeps.values())))
     figures, slopes = [], []
     for k, quantity in enumerate(QUANTITIES):
         tau = np.array([autocorrelation_time(found[k]) for found in traces.values()])
         error = np.sqrt(2.0 * (2.0 * _WINDOW * tau + 1.0) / n)  # of log tau (Madras and Sokal)
         figures += [
-            Figure(f"`swendsen-wang`, L = {side} | tau of {quantity} |", _with_error(value, value * relative),
-                   unit="sweeps", details={"side": side, "quantity": quantity})
+            Figure(f"`{sampler}`, L = {side} | tau of {quantity} |", _with_error(value, value * relative),
+                   unit="sweeps", details={"sampler": sampler, "side": side, "quantity": quantity})
             for side, value, relative in zip(sweeps, tau, error, strict=True)
         ]  # fmt: skip
         fit, covariance = np.polyfit(np.log(sides), np.log(tau), 1, w=1.0 / error, cov="unscaled")
         slope = _with_error(fit[0], np.sqrt(covariance[0, 0]))
-        slopes.append(Figure(f"`swendsen-wang` | exponent of {quantity} |", slope, _EXPONENT, unit="",
-                             details={"exponent": quantity}))  # fmt: skip
+        slopes.append(Figure(f"`{sampler}` | exponent of {quantity} |", slope, _EXPONENT, unit="",
+                             details={"sampler": sampler, "exponent": quantity}))  # fmt: skip
     return figures + slopes
 
 
@@ -193,20 +199,22 @@ def draw(figures: list[Figure], directory: Path) -> Path | None:
     import matplotlib.pyplot as plt
 
     plot, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    slopes = {f.details["exponent"]: f.median.value for f in figures if "exponent" in f.details}
-    for quantity, colour, marker in zip(QUANTITIES, ("#882255", "#0072b2"), "os", strict=True):
-        mine = [figure for figure in points if figure.details["quantity"] == quantity]
+    slopes = {(f.details["sampler"], f.details["exponent"]): f.median.value for f in figures if "exponent" in f.details}
+    looks = zip(("#882255", "#0072b2", "#cc6677", "#56b4e9"), "osDv", strict=True)
+    for (sampler, quantity), (colour, marker) in zip(slopes, looks, strict=True):
+        mine = [f for f in points if (f.details["sampler"], f.details["quantity"]) == (sampler, quantity)]
         sides, tau = (np.array(x) for x in zip(*((f.details["side"], f.median.value) for f in mine), strict=True))
-        name = {"log p": "energy", "m^2": "$m^2$"}[quantity]
-        line = np.exp(np.mean(np.log(tau)) + slopes[quantity] * (np.log(sides) - np.mean(np.log(sides))))
+        slope = slopes[sampler, quantity]
+        label = f"{sampler}, {'energy' if quantity == 'log p' else '$m^2$'}: $L^{{{slope:.2f}}}$"
+        line = np.exp(np.mean(np.log(tau)) + slope * (np.log(sides) - np.mean(np.log(sides))))
         axes.plot(sides, tau, marker, color=colour, markersize=7)
-        axes.plot(sides, line, color=colour, linewidth=2, label=f"{name}: $L^{{{slopes[quantity]:.2f}}}$")
+        axes.plot(sides, line, color=colour, linewidth=2, label=label)
     guide = float(tau[0]) * (sides / sides[0]) ** 2.17
     axes.plot(sides, guide, ":", color="#777777", label="single flips: slope of $L^{2.17}$")
-    axes.set(xscale="log", yscale="log", xlabel="side L of the critical torus", ylim=(1.0, 60.0),
-             ylabel="autocorrelation time (sweeps)", title="Swendsen-Wang at the transition")  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlabel="side L of the critical torus", ylim=(0.4, 60.0),
+             ylabel="autocorrelation time (sweeps)", title="Clusters at the transition")  # fmt: skip
     axes.set_xticks(sides, [str(side) for side in sides])
-    axes.set_yticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
+    axes.set_yticks([0.5, 1, 2, 5, 10, 20, 50], ["0.5", "1", "2", "5", "10", "20", "50"])
     axes.minorticks_off()
     axes.grid(which="major", color="#dddddd")
     axes.spines[["top", "right"]].set_visible(False)
