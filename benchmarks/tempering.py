@@ -109,7 +109,7 @@ def _accuracy(coupling: float, quick: bool) -> list[Figure]:
     seeds, few, scans = (8, 3, 4000) if quick else (24, 5, 16_000)
     label, model = _label(coupling), slab(4, 16, coupling, 0)
     own = partial(_run, model.target, _OWN, scans)
-    same: dict[str, Callable[[int], Result]] = {  # they find what `own` does, so that few seeds tell
+    same: dict[str, Callable[[int], Result]] = {  # by address it finds what `own` does, so that few seeds tell
         "the same ladder, called by address": partial(_repeat, model.target, by_address(model.target), scans),
         "the same ladder, bouncy.Custom": partial(_repeat, model.target, custom(model.target), scans),
     }
