@@ -46,7 +46,7 @@ def test_joint_law_is_kept(sampler, sweeps):
     # |x|^2 / scale^2 is chi-square with 2 degrees of freedom; on a target that stays as it was its mean is above 2.5.
     ratio = np.sum(run.draws**2, axis=2) / variance
     assert abs(ratio.mean() - 2.0) < 6.5 * error_of(ratio) < 0.45
-    assert (np.abs(run.mean) < 7 * run.mean_se).all()
+    assert (np.abs(run.mean) <= 7 * run.mean_se).all()  # both are 0 where a variable has mean 0 given the others
 
 
 @pytest.mark.slow
