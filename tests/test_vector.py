@@ -5,12 +5,14 @@ import math
 import numpy as np
 import pytest
 
+from bouncy._lane_loop import WIDTH, padded
 from bouncy._random import new_state, next_bits
-from bouncy._vector import DRAWN, STEP, WIDTH, padded
+from bouncy._vector import DRAWN, STEP
 from helpers.lanes import (
     Numbers,
     beginnings,
     exp_of,
+    increase_below,
     product,
     products,
     rests,
@@ -56,9 +58,11 @@ def test_exp_ends_at_its_largest_numbers():
 def singles(function, x):
     """Return values of a function of float32, and what it is of, in double precision."""
     x = np.asarray(x, np.float32)
-    out = np.empty_like(x)
-    function(x, out)
-    return out.astype(float), x.astype(float)
+    row = np.zeros(padded(x.size), np.float32)
+    row[: x.size] = x
+    out = np.empty_like(row)
+    function(row, out)
+    return out[: x.size].astype(float), x.astype(float)
 
 
 def test_single_exp(rng):
@@ -77,6 +81,14 @@ def test_single_tanh_half(rng):
     found, x = singles(single_tanh_half_of, np.concatenate([small, rng.uniform(-40.0, 40.0, 40_000)]))
     assert np.abs(found / np.tanh(x / 2.0) - 1.0).max() < 4e-7
     assert singles(single_tanh_half_of, [0.0, 1e30, -1e30])[0].tolist() == [0.0, 1.0, -1.0]
+
+
+@pytest.mark.parametrize("lanes", [WIDTH, 2 * WIDTH, 3 * WIDTH, 8 * WIDTH])
+def test_loops_visit_each_lane_once(lanes):
+    """Catches lanes that a loop over blocks leaves out or visits twice, and comparisons that are counted wrongly."""
+    row = np.arange(lanes, dtype=np.float32)
+    assert increase_below(row, 5.0) == 5
+    np.testing.assert_array_equal(row, np.arange(lanes) + 1.0)
 
 
 # --- random numbers ---------------------------------------------------------------------------------------------------

@@ -16,23 +16,17 @@ from numba.extending import intrinsic as numba_intrinsic
 from numba.extending import register_jitable
 
 from bouncy._inlining import INLINED
+from bouncy._lane_loop import FLOAT32, INT32, WIDTH, Vector
 
 # Untyped, as the annotations of numba do not fit functions with arguments.
 intrinsic: Any = numba_intrinsic
 # Products are added in one instruction where the machine has one, and sums over lanes in any order.
 vectorised: Any = register_jitable(**INLINED, fastmath={"contract", "reassoc"})
 
-# Lanes that are worked on together: a whole cache line of float64.
-WIDTH = 8
 # Bytes of a cache line.
 _LINE = 64
 # Random numbers of a lane that are drawn together.
 DRAWN = 4
-
-
-def padded(lanes: int) -> int:
-    """Return the length of a row of so many lanes."""
-    return -(-lanes // WIDTH) * WIDTH
 
 
 @intrinsic
@@ -87,50 +81,33 @@ def exp(x):
 
 # The same in single precision, for twice as many lanes at a time
 
-_SINGLE_LARGEST = np.float32(80.0)
-_SINGLE_LOG2_E = np.float32(_LOG2_E)
-_SINGLE_LOG_2, _SINGLE_LOG_2_REST = np.float32(0.693359375), np.float32(np.log(2.0) - 0.693359375)
-_SINGLE_ROUNDER = np.float32(1.5 * 2.0**23)
-_SINGLE_ONE = np.float32(1.0)
-_S1, _S2, _S3, _S4, _S5, _S6 = map(np.float32, _polynomial(6)[1:])
+_SINGLE_LARGEST = 80.0
+_SINGLE_LOG_2, _SINGLE_LOG_2_REST = 0.693359375, np.log(2.0) - 0.693359375
+_SINGLE_ROUNDER = 1.5 * 2.0**23
+_S1, _S2, _S3, _S4, _S5, _S6 = _polynomial(6)[1:]
 
 
-@intrinsic
-def _power_of_two(typing_context, rounded):
-    """Return 2^k for the k that is in the last bits of a number."""
-    integer = ir.IntType(32)
-
-    def generate(context, builder, signature, values):
-        exponent = builder.add(builder.bitcast(values[0], integer), integer(127))
-        return builder.bitcast(builder.shl(exponent, integer(23)), ir.FloatType())
-
-    return types.float32(types.float32), generate
-
-
-@vectorised
-def _single_parts(x):
+def _single_parts(x: Vector) -> tuple[Vector, Vector]:
     """Return a and b = 2^k with e^x = a + b, where |a| < b / 2; a keeps its digits where x is small."""
-    x = min(max(x, -_SINGLE_LARGEST), _SINGLE_LARGEST)
-    rounded = x * _SINGLE_LOG2_E + _SINGLE_ROUNDER
+    x = x.within(-_SINGLE_LARGEST, _SINGLE_LARGEST)
+    rounded = x * _LOG2_E + _SINGLE_ROUNDER
     k = rounded - _SINGLE_ROUNDER
     r = (x - k * _SINGLE_LOG_2) - k * _SINGLE_LOG_2_REST
     r2 = r * r
-    scale = _power_of_two(rounded)
+    scale = ((rounded.bits_as(INT32) + 127) << 23).bits_as(FLOAT32)  # 2^k, as k is in the last bits of `rounded`
     return scale * r * ((_S1 + _S2 * r) + r2 * ((_S3 + _S4 * r) + r2 * (_S5 + _S6 * r))), scale
 
 
-@vectorised
-def single_exp(x):
-    """Return e^x of a float32 to 2e-7 + 6e-8 |x|, for x beyond +-80 that of +-80."""
+def single_exp(x: Vector) -> Vector:
+    """Return e^x of float32 to 2e-7 + 6e-8 |x|, for x beyond +-80 that of +-80."""
     a, b = _single_parts(x)
     return a + b
 
 
-@vectorised
-def single_tanh_half(x):
-    """Return tanh(x/2) of a float32, to 4e-7 of its value."""
+def single_tanh_half(x: Vector) -> Vector:
+    """Return tanh(x/2) of float32, to 4e-7 of its value."""
     a, b = _single_parts(x)
-    return (a + (b - _SINGLE_ONE)) / (a + (b + _SINGLE_ONE))
+    return (a + (b - 1.0)) / (a + (b + 1.0))
 
 
 # Random numbers
@@ -246,8 +223,11 @@ def fetch(typing_context, row):
 # Products of matrices
 
 
-def _adder(rows: int) -> Any:
-    """Return a compiled function that adds products to some rows at a time, which stay in registers meanwhile."""
+def _adder(rows: int, *strides: int) -> Any:
+    """Return a compiled function that adds products to some rows at a time, which stay in registers meanwhile.
+
+    It goes through the lanes in the first stride as far as that leads, then in the next; the last is `WIDTH`.
+    """
     vector = ir.VectorType(ir.DoubleType(), WIDTH)
     integer, small = ir.IntType(64), ir.IntType(32)
     nothing, first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(small, WIDTH), [0] * WIDTH)
@@ -264,28 +244,44 @@ def _adder(rows: int) -> Any:
             ]
             out, row, matrix, start, step, who, n, factors = arrays
             lanes = cgutils.unpack_tuple(builder, out.shape)[1]
-            sums = [cgutils.alloca_once(builder, vector) for _ in range(rows)]
+            begin = [builder.mul(builder.add(row, integer(k)), lanes) for k in range(rows)]
 
-            def place(array, index):
+            def place(array, index, lane, block):
+                index = builder.add(index, builder.add(lane, integer(block * WIDTH)))
                 return builder.bitcast(builder.gep(array.data, [index]), vector.as_pointer())
 
-            begin = [builder.mul(builder.add(row, integer(k)), lanes) for k in range(rows)]
-            with cgutils.for_range_slice(builder, integer(0), lanes, integer(WIDTH), integer) as (lane, _):
-                places = [place(out, builder.add(index, lane)) for index in begin]
-                for total, address in zip(sums, places, strict=True):
+            def add_at(lane, blocks):
+                """Add to `blocks` vectors of each row, from a lane on."""
+                places = [[place(out, index, lane, block) for block in range(blocks)] for index in begin]
+                sums = [[cgutils.alloca_once(builder, vector) for _ in range(blocks)] for _ in range(rows)]
+                cells = [
+                    (total, address)
+                    for pair in zip(sums, places, strict=True)
+                    for total, address in zip(*pair, strict=True)
+                ]
+                for total, address in cells:
                     builder.store(builder.load(address, align=8), total)
                 with cgutils.for_range(builder, n) as loop:
                     site = builder.sext(builder.load(builder.gep(who.data, [loop.index])), integer)
                     entry = builder.add(start, builder.mul(site, step))
-                    factor = builder.load(place(factors, builder.add(builder.mul(loop.index, lanes), lane)), align=8)
-                    for k, total in enumerate(sums):
+                    source = builder.mul(loop.index, lanes)
+                    factor = [builder.load(place(factors, source, lane, block), align=8) for block in range(blocks)]
+                    for k, totals in enumerate(sums):
                         weight = builder.load(builder.gep(matrix.data, [builder.add(entry, integer(k))]))
                         weight = builder.insert_element(nothing, weight, small(0))
                         weight = builder.shuffle_vector(weight, nothing, first)
-                        product = builder.fmul(weight, factor, flags=flags)
-                        builder.store(builder.fadd(builder.load(total), product, flags=flags), total)
-                for total, address in zip(sums, places, strict=True):
+                        for block, total in enumerate(totals):
+                            product = builder.fmul(weight, factor[block], flags=flags)
+                            builder.store(builder.fadd(builder.load(total), product, flags=flags), total)
+                for total, address in cells:
                     builder.store(builder.load(total), address, align=8)
+
+            done = integer(0)
+            for stride in strides:
+                end = builder.sub(lanes, builder.urem(lanes, integer(stride)))
+                with cgutils.for_range_slice(builder, done, end, integer(stride), integer) as (lane, _):
+                    add_at(lane, stride // WIDTH)
+                done = end
             return context.get_dummy_value()
 
         return types.void(out, number, matrix, number, number, who, number, factors), generate
@@ -293,16 +289,17 @@ def _adder(rows: int) -> Any:
     return add
 
 
-_add_to_four, _add_to_one = _adder(4), _adder(1)
+# As many sums as fit into registers: with fewer, each would wait for the last product.
+_add_to_six, _add_to_one = _adder(6, WIDTH), _adder(1, 4 * WIDTH, WIDTH)
 
 
 @vectorised
 def add_products(out, matrix, who, n, factors):
     """Add sum_k matrix[who[k], j] factors[k] to each row j of `out`, (rows, lanes), for the first n of `who`."""
     j = 0
-    while j + 4 <= out.shape[0]:
-        _add_to_four(out, j, matrix, j, matrix.shape[1], who, n, factors)
-        j += 4
+    while j + 6 <= out.shape[0]:
+        _add_to_six(out, j, matrix, j, matrix.shape[1], who, n, factors)
+        j += 6
     while j < out.shape[0]:
         _add_to_one(out, j, matrix, j, matrix.shape[1], who, n, factors)
         j += 1

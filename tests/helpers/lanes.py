@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bouncy._compile import kernel
 from bouncy._dispatch import implements, part
+from bouncy._lane_loop import FLOAT64, WIDTH, lane_loop
 from bouncy._random import next_bits
 from bouncy._vector import (
     DRAWN,
@@ -44,16 +45,31 @@ def exp_of(x, out):
         out[k] = exp(x[k])
 
 
+_single_exp = lane_loop()(lambda out, x: out.write(single_exp(x.read())))
+_single_tanh_half = lane_loop()(lambda out, x: out.write(single_tanh_half(x.read())))
+
+
 @kernel
 def single_exp_of(x, out):
-    for k in range(x.size):
-        out[k] = single_exp(x[k])
+    _single_exp(out, x)
 
 
 @kernel
 def single_tanh_half_of(x, out):
-    for k in range(x.size):
-        out[k] = single_tanh_half(x[k])
+    _single_tanh_half(out, x)
+
+
+@lane_loop(counts=1)
+def _increase_below(row, limit):
+    before = row.read()
+    row.write(before + 1.0)
+    return (before.to(FLOAT64) < limit,)
+
+
+@kernel
+def increase_below(row, limit):
+    """Add 1 to each number of a row, and return how many were below a limit."""
+    return _increase_below(row, limit)[0]
 
 
 @kernel
@@ -157,8 +173,8 @@ class Numbers:
             if not self.block:
                 words = [int(next_bits(self.rng)) for _ in range(DRAWN // 2)]
                 self.block = [half >> 9 for word in words for half in (word >> 32, word & 0xFFFFFFFF)]
-            u, single = np.float32(self.block.pop() * STEP), np.empty(1, np.float32)
-            single_exp_of(np.array([cost], np.float32), single)
+            u, single = np.float32(self.block.pop() * STEP), np.empty(WIDTH, np.float32)
+            single_exp_of(np.full(WIDTH, cost, np.float32), single)
             scale = np.float32(bath) + single[0]
             if (u + np.float32(STEP)) * scale < np.float32(1.0 - 2e-6):
                 return True

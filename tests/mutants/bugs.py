@@ -146,6 +146,8 @@ PRECISION = "run/precision.py"
 DRIVER = "run/driver.py"
 POOL = "run/pool.py"
 VECTOR = "_vector.py"
+# Where a site of all lanes is about to be tried.
+_PAYING = "    attempt, weight, rest = toll.attempt, toll.weight, toll.rest\n"
 LANE_TOLL = "tolls/lanes.py"
 LANE_RECORDER = "recorders/lanes.py"
 LADDER_TOLL = "tolls/ladder.py"
@@ -1565,25 +1567,31 @@ BUGS = (
     Bug(
         "F1",
         "all lanes decide by the random number of the first",
-        (Edit(LANE_TOLL, "(uniform[k] + _STEP)", "(uniform[0] + _STEP)"),),
+        (Edit(LANE_TOLL, _PAYING, f"{_PAYING}    uniform[:] = uniform[0]\n"),),
         (twin("gibbs-dense-small"),),
     ),
     Bug(
         "F2",
         "costs forget the changes of fields that were put off",
-        (Edit(FIELD_LANES, "    if view.count[0]:\n        for k", "    if view.count[0] < 0:\n        for k"),),
+        (
+            Edit(
+                FIELD_LANES,
+                "view.who, view.count[0], view.change)\n    _multiply",
+                "view.who, 0, view.change)\n    _multiply",
+            ),
+        ),
         ("tests/targets/test_lanes.py::test_costs_are_differences_of_log_prob[dense 17-8]",),
     ),
     Bug(
         "F3",
         "lanes at any temperature pay as at the first one",
-        (Edit(LANE_TOLL, "exponent[k] = weight[k] * cost[k]", "exponent[k] = weight[0] * cost[k]"),),
+        (Edit(LANE_TOLL, _PAYING, f"{_PAYING}    weight[:] = weight[0]\n"),),
         (flock("test_lanes_have_temperatures_of_their_own[gibbs-sparse]"),),
     ),
     Bug(
         "F4",
         "heat bath of lanes without its 1",
-        (Edit(LANE_TOLL, "scale = np.float32(bath[k]) + single", "scale = single"),),
+        (Edit(LANE_TOLL, "scale = bath.read().to(FLOAT32) + single", "scale = single"),),
         (twin("gibbs-dense-small"),),
     ),
     Bug(
@@ -1620,7 +1628,7 @@ BUGS = (
     Bug(
         "F10",
         "flips of idle lanes are counted",
-        (Edit(LANE_TOLL, "if chains == spin.size or not total:", "if chains >= 0:"),),
+        (Edit(LANE_TOLL, "if chains == spin.size or total == 0:", "if chains >= 0:"),),
         (flock("test_idle_lanes_are_never_seen[11]"),),
     ),
     Bug(
@@ -1678,7 +1686,13 @@ BUGS = (
     Bug(
         "F18",
         "conditional means of lanes leave out the fields of q",
-        (Edit(LANE_TOLL, "    _temper(toll, spin, reference)\n    for k", "    _temper(toll, spin, 0.0)\n    for k"),),
+        (
+            Edit(
+                LANE_TOLL,
+                "_add_means(total, spin, cost, weight, rest, 2.0 * reference)",
+                "_add_means(total, spin, cost, weight, rest)",
+            ),
+        ),
         (flock("test_lanes_have_temperatures_of_their_own[gibbs-sparse]"),),
     ),
     Bug(
@@ -1708,7 +1722,7 @@ BUGS = (
     Bug(
         "F22",
         "lanes pay a tenth too little",
-        (Edit(LANE_TOLL, "exponent[k] = weight[k] * cost[k]", "exponent[k] = 0.9 * weight[k] * cost[k]"),),
+        (Edit(LANE_TOLL, "exponent = weight.read()", "exponent = 0.9 * weight.read()"),),
         (flock("test_lanes_keep_the_law[sparse-gibbs]"),),
     ),
     Bug(
@@ -1720,7 +1734,7 @@ BUGS = (
     Bug(
         "F24",
         "lanes pass although the rest of their numbers could tell otherwise",
-        (Edit(LANE_TOLL, "(uniform[k] + _STEP) * scale", "uniform[k] * scale"),),
+        (Edit(LANE_TOLL, "(u + STEP) * scale", "u * scale"),),
         ("tests/tolls/test_lanes.py::test_what_is_certain_is_right_and_the_rest_is_drawn[1-0.0]",),
     ),
     Bug(
@@ -1734,6 +1748,18 @@ BUGS = (
         "a site whose couplings are equal forgets its fourth neighbour",
         (Edit(FIELD_LANES, "u = s[view.indices[n + 3]] if n + 3 < end", "u = s[view.indices[n + 3]] if n + 4 < end"),),
         ("tests/targets/test_lanes.py::test_costs_are_differences_of_log_prob[sparse equal couplings-8]",),
+    ),
+    Bug(
+        "F27",
+        "spins of few sites, from which fields are added up, stay what they were",
+        (Edit(FIELD_LANES, "        _add(view.kept[i], 1.0, change)\n", "        pass\n"),),
+        (twin("gibbs-dense-small"),),
+    ),
+    Bug(
+        "F28",
+        "lanes beyond the last whole block are worked on with all others again",
+        (Edit("_lane_loop.py", "        done = end\n", ""),),
+        ("tests/test_vector.py::test_loops_visit_each_lane_once[24]",),
     ),
     Bug(
         "L1",

@@ -100,7 +100,15 @@ def test_a_view_that_begins_anew_forgets_what_was_put_off(name, rng):
 
 def test_dense_models_put_off_what_they_can():
     """Catches blocks that are never used: then the tests above would not see them."""
-    assert [dense(d, np.random.default_rng(1)).lanes(8).who.size for d in (1, 16, 17, 48, 49)] == [1, 1, 8, 8, 16]
+    assert [dense(d, np.random.default_rng(1)).lanes(8).who.size for d in (1, 16, 17, 48, 49, 200, 201)] == [
+        1,
+        16,
+        8,
+        8,
+        16,
+        16,
+        32,
+    ]
 
 
 def test_only_mrfs_have_lanes():

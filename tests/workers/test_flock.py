@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse
 
 import bouncy
-from bouncy._vector import padded
+from bouncy._lane_loop import padded
 from bouncy.enumeration import exact, states
 from bouncy.recorders.contract import FLIPS, HITS, MEANS, SWEEP_END
 from bouncy.recorders.lanes import clear_lanes
@@ -385,7 +385,7 @@ def test_impossible_states_are_refused():
     for name, place, value in (
         ("s", (2, 3), 0), ("s", (2, 3), 2), ("s", (0, 15), -128), ("toll.rng", (slice(None), 4), 0),
         ("lanes", 0, 0), ("lanes", 0, -1), ("lanes", 0, 17), ("since_resync", 0, -1), ("since_resync", 0, RESYNC),
-        ("view.h", (1, 2), np.nan), ("toll.weight", 1, np.nan),
+        ("view.kept", (1, 2), np.nan), ("toll.weight", 1, np.nan),
     ):  # fmt: skip
         bad = {key: array.copy() for key, array in state.items()}
         bad[name][place] = value

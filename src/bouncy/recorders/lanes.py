@@ -16,7 +16,7 @@ from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import MEANS, SWEEP_END, has_room
 from bouncy.recorders.pairs import Pairs, edge_pairs
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
-from bouncy.targets.lanes import lane_costs, lane_log_probs
+from bouncy.targets.lanes import fetch_lanes, lane_costs, lane_log_probs
 from bouncy.tolls.lanes import add_lane_means
 
 
@@ -186,6 +186,8 @@ def _add_means(recorder, toll, target, s, sums_costs):
         count[k] += 1.0
     _clear(recorder.cost)
     for i in range(s.shape[0]):
+        if i + 4 < s.shape[0]:
+            fetch_lanes(target, s, i + 4, 0)
         lane_costs(target, s, i, toll.attempt.cost)
         add_lane_means(toll, s[i], toll.reference[i], recorder.open_mean[i])
         if sums_costs:

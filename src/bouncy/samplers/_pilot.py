@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
-from bouncy._vector import padded
+from bouncy._lane_loop import padded
 from bouncy.recorders.ladder import FINITE, PRODUCT, SQUARE, SWAP, VALUE
 from bouncy.results.moments import means_recorded
 from bouncy.workers.contract import Plan, Slice, joined

@@ -199,7 +199,7 @@ def _costs(view, s, i, out):
 
 
 @implements(fetch_lanes, LinkedLanes)
-def _fetch(view, s, i):
+def _fetch(view, s, i, step):
     pass
 
 

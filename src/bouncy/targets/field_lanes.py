@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
+from bouncy._lane_loop import FLOAT64, INT16, lane_loop
 from bouncy._memory import aligned_empty
 from bouncy._vector import add_product, add_products, fetch, vectorised
 from bouncy.targets.contract import costs_to_means
@@ -29,25 +30,29 @@ from bouncy.targets.lanes import (
     trade_spins,
 )
 
+# Up to so many sites of a dense model its fields are not kept but added up from the spins: that reads what keeping them
+# would read and write.
+_FEW = 16
 # Attempts in all lanes after which the fields of a dense model are brought up to date, by (largest d, attempts). More
 # of them make better use of what is in cache, but each attempt has to look through those before it.
-_PUT_OFF = ((16, 1), (48, 8), (1 << 62, 16))
+_PUT_OFF = ((48, 8), (200, 16), (1 << 62, 32))
 
 
-@part("h")
+@part("kept")
 class DenseLanes(NamedTuple):
     """Dense couplings and the fields of all lanes, which are brought up to date after several attempts.
 
     Changes that were put off are added to the field of a site when it is tried. Together they are a product of
-    matrices, which needs a fraction of the time of one flip after the other.
+    matrices, which needs a fraction of the time of one flip after the other. Of few sites the spins are kept in place
+    of the fields, as if all of them had been put off.
     """
 
     M: NDArray[np.float64]  # (d, d)
     r: NDArray[np.float64]  # (d,)
     offset: float
-    h: NDArray[np.float64]  # (d, lanes) but for what is put off
-    change: NDArray[np.float64]  # (most, lanes) of the spins, put off
-    who: NDArray[np.int32]  # (most,) the sites that these are of
+    kept: NDArray[np.float64]  # (d, lanes) fields but for what is put off; of few sites, spins
+    change: NDArray[np.float64]  # (most, lanes) of the spins, put off; of few sites, most = 0
+    who: NDArray[np.int32]  # (most,) the sites that these are of; of few sites, all of them
     count: NDArray[np.int64]  # type: ignore[assignment]  # (1,) how many there are, shadows tuple.count
 
 
@@ -65,16 +70,16 @@ class SparseLanes(NamedTuple):
     r: NDArray[np.float64]  # (d,)
     offset: float
     nothing: NDArray[np.int8]  # (lanes,) zeros, the spins of a neighbour that is missing
-    total: NDArray[np.int8]  # (lanes,) scratch
 
 
 def dense_lanes(M: NDArray[np.float64], r: NDArray[np.float64], offset: float, width: int) -> DenseLanes:
     """Return a view with room for the fields of some lanes."""
     d = r.size
-    most = next(put_off for largest, put_off in _PUT_OFF if d <= largest)
-    h, change = aligned_empty(d, width), aligned_empty(most, width)
-    h[:] = np.nan
-    return DenseLanes(M, r, offset, h, change, np.zeros(most, np.int32), np.zeros(1, np.int64))
+    most = 0 if d <= _FEW else next(put_off for largest, put_off in _PUT_OFF if d <= largest)
+    kept, change = aligned_empty(d, width), aligned_empty(most, width)
+    kept[:] = np.nan
+    who = np.zeros(most, np.int32) if most else np.arange(d, dtype=np.int32)
+    return DenseLanes(M, r, offset, kept, change, who, np.zeros(1, np.int64))
 
 
 def sparse_lanes(
@@ -86,17 +91,23 @@ def sparse_lanes(
     width: int,
 ) -> SparseLanes:
     """Return a view of some lanes."""
-    total = aligned_empty(width, dtype=np.int8)
-    return SparseLanes(indptr, indices, data, r, offset, np.zeros(width, np.int8), total)
+    return SparseLanes(indptr, indices, data, r, offset, np.zeros(width, np.int8))
+
+
+@helper
+def _are_few(view):
+    return view.change.shape[0] == 0
 
 
 @implements(init_lanes, DenseLanes)
 def _init_dense(view, s):
     view.count[0] = 0
+    if _are_few(view):
+        for i in range(s.shape[0]):
+            _copy(view.kept[i], s[i])
+        return
     for i in range(s.shape[0]):
-        row = view.h[i]
-        for k in range(row.size):
-            row[k] = view.r[i]
+        _fill(view.kept[i], view.r[i])
     for i in range(s.shape[0]):
         _put_off(view, i, s[i])  # as if all spins had been 0
     settle_lanes(view)
@@ -104,30 +115,28 @@ def _init_dense(view, s):
 
 @implements(lane_costs, DenseLanes)
 def _dense_costs(view, s, i, out):
-    row, spin, total = view.h[i], s[i], out[0]
-    if view.count[0]:
-        for k in range(row.size):
-            total[k] = row[k]
+    total = out[0]
+    if _are_few(view):
+        _fill(total, view.r[i])
+        add_product(out, view.M, i, view.who, view.who.size, view.kept)
+    else:
+        _copy(total, view.kept[i])
         add_product(out, view.M, i, view.who, view.count[0], view.change)
-        row = total
-    for k in range(row.size):
-        total[k] = -2.0 * spin[k] * row[k]
+    _multiply(total, -2.0, s[i])
 
 
 @implements(flip_lanes, DenseLanes)
 def _flip_dense(view, s, i, change):
-    if view.who.size > 1:
+    if _are_few(view):
+        _add(view.kept[i], 1.0, change)
+    else:
         _put_off(view, i, change)
-        return
-    row = _copied(view.change[0], change)
-    for j in range(s.shape[0]):
-        _add(view.h[j], view.M[i, j], row)
 
 
 @helper
 def _put_off(view, i, change):
     n = view.count[0]
-    _copied(view.change[n], change)
+    _copy(view.change[n], change)
     view.who[n] = i
     view.count[0] = n + 1
     if n + 1 == view.who.size:
@@ -135,16 +144,27 @@ def _put_off(view, i, change):
 
 
 @vectorised
-def _copied(row, change):
+def _copy(row, change):
     for k in range(row.size):
         row[k] = change[k]
-    return row
+
+
+@vectorised
+def _fill(row, value):
+    for k in range(row.size):
+        row[k] = value
+
+
+@vectorised
+def _multiply(row, weight, spin):
+    for k in range(row.size):
+        row[k] *= weight * spin[k]
 
 
 @implements(settle_lanes, DenseLanes)
 def _settle_dense(view):
     if view.count[0]:
-        add_products(view.h, view.M, view.who, view.count[0], view.change)
+        add_products(view.kept, view.M, view.who, view.count[0], view.change)
         view.count[0] = 0
 
 
@@ -156,19 +176,15 @@ def _init_sparse(view, s):
 @implements(lane_costs, SparseLanes)
 def _sparse_costs(view, s, i, out):
     n, end = view.indptr[i], view.indptr[i + 1]
-    if end - n <= 4:
-        if _are_equal(view.data, n, end):
-            _cost_of_equals(view, s, i, n, end, out[0])
-        else:
-            _cost_of_four(view, s, i, n, end, out[0])
+    if end - n <= 4 and _are_equal(view.data, n, end):
+        _cost_of_equals(view, s, i, n, end, out[0])
         return
-    field = view.r[i]
-    for k in range(out.shape[1]):
-        out[0, k] = field
+    field, total = view.r[i], out[0]
+    _fill(total, field)
     while n + 4 < end:
-        _add_four(view, s, i, n, end, 1.0, 0.0, out[0])
+        _add_four(view, s, i, n, end, 1.0, 0.0, total)
         n += 4
-    _add_four(view, s, i, n, end, 0.0, -2.0, out[0])
+    _add_four(view, s, i, n, end, 0.0, -2.0, total)
 
 
 @helper
@@ -179,47 +195,44 @@ def _are_equal(data, n, end):
     return n < end
 
 
-@vectorised
+@lane_loop()
+def _multiply_sum(out, spin, p, q, t, u, weight, field=None):
+    """Write spin (weight (p + q + t + u) + field) of bytes, which are added and multiplied as such."""
+    before = spin.read()
+    total = (p.read() + q.read()) + (t.read() + u.read())
+    cost = weight * (total.to(INT16) * before.to(INT16)).to(FLOAT64)
+    out.write(cost if field is None else cost + field * before.to(FLOAT64))
+
+
+@helper
 def _cost_of_equals(view, s, i, n, end, out):
     """Write the cost of site i, which has up to four neighbours with the same coupling: their spins are added first."""
     p, q = s[view.indices[n]], s[view.indices[n + 1]] if n + 1 < end else view.nothing
     t = s[view.indices[n + 2]] if n + 2 < end else view.nothing
     u = s[view.indices[n + 3]] if n + 3 < end else view.nothing
-    spin, total = s[i], view.total
-    for k in range(out.size):  # bytes, which numba would make words of
-        total[k] = np.int8(np.int8(np.int8(p[k] + q[k]) + np.int8(t[k] + u[k])) * spin[k])
     twice, r = -2.0 * view.data[n], view.r[i]
     if r == 0.0:
-        for k in range(out.size):
-            out[k] = twice * total[k]
+        _multiply_sum(out, s[i], p, q, t, u, twice)
     else:
-        for k in range(out.size):
-            out[k] = twice * total[k] - 2.0 * r * spin[k]
+        _multiply_sum(out, s[i], p, q, t, u, twice, -2.0 * r)
 
 
-@vectorised
-def _cost_of_four(view, s, i, n, end, out):
-    """Write the cost of site i, which has up to four neighbours."""
-    a, p = _neighbour(view, s, i, n, end)
-    b, q = _neighbour(view, s, i, n + 1, end)
-    c, t = _neighbour(view, s, i, n + 2, end)
-    d, u = _neighbour(view, s, i, n + 3, end)
-    spin, r = s[i], view.r[i]
-    for k in range(out.size):
-        out[k] = -2.0 * spin[k] * (r + ((a * p[k] + b * q[k]) + (c * t[k] + d * u[k])))
+@lane_loop()
+def _multiply_four(out, spin, p, q, t, u, a, b, c, d, alone, with_spin):
+    total = (a * p.read().to(FLOAT64) + b * q.read().to(FLOAT64)) + (
+        c * t.read().to(FLOAT64) + d * u.read().to(FLOAT64)
+    )
+    out.write((alone + with_spin * spin.read().to(FLOAT64)) * (out.read() + total))
 
 
-@vectorised
+@helper
 def _add_four(view, s, i, n, end, alone, with_spin, out):
     """Add what up to four neighbours contribute to the field of site i, and multiply by `alone` + `with_spin` s_i."""
     a, p = _neighbour(view, s, i, n, end)
     b, q = _neighbour(view, s, i, n + 1, end)
     c, t = _neighbour(view, s, i, n + 2, end)
     d, u = _neighbour(view, s, i, n + 3, end)
-    spin = s[i]
-    for k in range(out.size):
-        total = out[k] + ((a * p[k] + b * q[k]) + (c * t[k] + d * u[k]))
-        out[k] = (alone + with_spin * spin[k]) * total
+    _multiply_four(out, s[i], p, q, t, u, a, b, c, d, alone, with_spin)
 
 
 @vectorised
@@ -239,16 +252,27 @@ def _add(total, weight, spin):
 
 
 @implements(fetch_lanes, SparseLanes)
-def _fetch_sparse(view, s, i):
+def _fetch_sparse(view, s, i, step):
+    if step == 2:
+        fetch(view.indptr[i : i + 2])
+        fetch(view.r[i : i + 1])
+        return
+    n, end = view.indptr[i], view.indptr[i + 1]
+    if step == 1:
+        fetch(view.indices[n:end])
+        fetch(view.data[n:end])
+        return
     fetch(s[i])
-    for n in range(view.indptr[i], view.indptr[i + 1]):
-        fetch(s[view.indices[n]])
+    for m in range(n, end):
+        fetch(s[view.indices[m]])
 
 
 @implements(fetch_lanes, DenseLanes)
-def _fetch_dense(view, s, i):
-    fetch(s[i])
-    fetch(view.h[i])
+def _fetch_dense(view, s, i, step):
+    if step == 0:
+        fetch(s[i])
+        fetch(view.kept[i])
+        fetch(view.M[i])
 
 
 @implements(flip_lanes, SparseLanes)

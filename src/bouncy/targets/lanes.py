@@ -22,8 +22,11 @@ def lane_costs(view, s, i, out):
 
 
 @generic
-def fetch_lanes(view, s, i):
-    """Ask for the memory that `lane_costs` will need for site i, where sites do not come in the order of memory."""
+def fetch_lanes(view, s, i, step):
+    """Ask for the memory that `lane_costs` will need for site i, where sites do not come in the order of memory.
+
+    It is called at steps 2, 1 and 0, some attempts apart: what was asked for at a step can be read at the next.
+    """
 
 
 @generic

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import generic, implements, part
+from bouncy._lane_loop import FLOAT32, FLOAT64, Row, Vector, lane_loop
 from bouncy._memory import aligned_empty
-from bouncy._vector import DRAWN, STEP, exp, rest_of_number, single_exp, single_tanh_half, vectorised
+from bouncy._vector import DRAWN, STEP, exp, rest_of_number, single_exp, single_tanh_half
 
 # Where e^c is below 1 / STEP, single precision has h + e^c to 1.5e-6; where it is larger, 1 is far away.
-_SURE, _HARDLY = np.float32(1.0 - 2e-6), np.float32(1.0 + 2e-6)
-_ZERO, _ONE, _TWO, _QUARTER, _STEP = map(np.float32, (0.0, 1.0, 2.0, 0.25, STEP))
+_SURE, _HARDLY = 1.0 - 2e-6, 1.0 + 2e-6
+_ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 
 
 class Attempt(NamedTuple):
@@ -31,7 +32,6 @@ class Attempt(NamedTuple):
 
     uniform: NDArray[np.float32]  # (DRAWN, lanes) beginnings of random numbers, for this site and the next ones
     cost: NDArray[np.float64]  # (1, lanes)
-    exponent: NDArray[np.float32]  # (lanes,) cost at the temperature of the lane
     doubt: NDArray[np.float32]  # (lanes,) 1 where single precision cannot tell, else 0
     change: NDArray[np.float32]  # (lanes,) of the spin
     flips: NDArray[np.float32]  # (lanes,) since they were counted last
@@ -39,7 +39,7 @@ class Attempt(NamedTuple):
 
 def new_attempt(width: int) -> Attempt:
     """Return room for an attempt, with no flips so far."""
-    rows = [aligned_empty(width, dtype=np.float32) for _ in range(4)]
+    rows = [aligned_empty(width, dtype=np.float32) for _ in range(3)]
     rows[-1][:] = 0.0
     return Attempt(aligned_empty(DRAWN, width, dtype=np.float32), aligned_empty(1, width), *rows)
 
@@ -76,51 +76,65 @@ def _keep_temperatures(toll, target, recorder, s):
     pass
 
 
-@vectorised
-def _temper(toll, spin, reference):
-    """Write the cost of a site at the temperature of each lane into `exponent`."""
-    cost, weight, rest, exponent = toll.attempt.cost[0], toll.weight, toll.rest, toll.attempt.exponent
-    twice = 2.0 * reference
-    for k in range(spin.size):
-        exponent[k] = weight[k] * cost[k] - rest[k] * twice * spin[k]
+def _tempered(cost: Row, spin: Vector, weight: Row, rest: Row, twice: Vector | None) -> Vector:
+    """Return the costs of a site at the temperatures of the lanes, given twice its field in q, or None for 0."""
+    exponent = weight.read() * cost.read()
+    if twice is not None:
+        exponent = exponent - rest.read() * (twice * spin.to(FLOAT64))
+    return exponent.to(FLOAT32)
 
 
-@vectorised
+@lane_loop(counts=2)
+def _pay_spins(
+    spin: Row, uniform: Row, cost: Row, bath: Row, weight: Row, rest: Row, change: Row, doubt: Row, flips: Row,
+    twice: Vector | None = None,
+) -> tuple[Vector, Vector]:  # fmt: skip
+    """Flip the spins that pass for sure, and return which do and which might."""
+    before, u = spin.read(), uniform.read()
+    scale = bath.read().to(FLOAT32) + single_exp(_tempered(cost, before, weight, rest, twice))
+    passes, might = (u + STEP) * scale < _SURE, u * scale < _HARDLY
+    change.write(passes.choose(before.to(FLOAT32) * -2.0, 0.0))
+    flips.write(flips.read() + passes.to(FLOAT32))
+    doubt.write((might ^ passes).to(FLOAT32))
+    spin.write(passes.choose(0 - before, before))
+    return passes, might
+
+
+@lane_loop()
+def _add_means(total: Row, spin: Row, cost: Row, weight: Row, rest: Row, twice: Vector | None = None) -> None:
+    before = spin.read()
+    mean = before.to(FLOAT32) * single_tanh_half(_tempered(cost, before, weight, rest, twice))
+    total.write(total.read() + mean.to(FLOAT64))
+
+
+@helper
 def pay_lanes(toll, spin, uniform, reference, chains):
     """Flip a site in the lanes that pass at its cost, and write what changes into `attempt.change`.
 
     `spin`, (lanes,), holds its spins, `uniform` beginnings of random numbers, and `reference` is its field in q. Return
     in how many lanes the site flipped, and in how many of the first ones, which are chains.
     """
-    attempt, bath = toll.attempt, toll.bath
-    exponent, doubt, change, flips = attempt.exponent, attempt.doubt, attempt.change, attempt.flips
-    _temper(toll, spin, reference)
-    total, possible = _ZERO, _ZERO
-    for k in range(spin.size):
-        scale = np.float32(bath[k]) + single_exp(exponent[k])
-        passes = _ONE if (uniform[k] + _STEP) * scale < _SURE else _ZERO
-        might = _ONE if uniform[k] * scale < _HARDLY else _ZERO
-        doubt[k] = might - passes
-        change[k] = -_TWO * np.float32(spin[k]) * passes
-        flips[k] += passes
-        total += passes
-        possible += might
-    for k in range(spin.size):  # apart: numba makes no vector code of single numbers and bytes in one loop
-        spin[k] += np.int8(change[k])
+    attempt, weight, rest = toll.attempt, toll.weight, toll.rest
+    cost, change, doubt, flips = attempt.cost[0], attempt.change, attempt.doubt, attempt.flips
+    if reference == 0.0:
+        total, possible = _pay_spins(spin, uniform, cost, toll.bath, weight, rest, change, doubt, flips)
+    else:
+        twice = 2.0 * reference
+        total, possible = _pay_spins(spin, uniform, cost, toll.bath, weight, rest, change, doubt, flips, twice)
     if possible > total:
         total += _remove_doubts(toll, spin, uniform, reference)
-    if chains == spin.size or not total:
-        return int(total), int(total)
-    counted = _ZERO
+    if chains == spin.size or total == 0:
+        return total, total
+    counted = 0
     for k in range(chains):
-        counted += _QUARTER * change[k] * change[k]
-    return int(total), int(counted)
+        counted += change[k] != _ZERO
+    return total, counted
 
 
 @helper
 def _remove_doubts(toll, spin, uniform, reference):
     """Decide in double precision for the lanes in doubt, and return how many of them pass."""
-    attempt, passed = toll.attempt, _ZERO
+    attempt, passed = toll.attempt, 0
     for k in range(spin.size):
         if attempt.doubt[k] > _ZERO:
             cost = toll.weight[k] * attempt.cost[0, k] - toll.rest[k] * 2.0 * reference * spin[k]
@@ -129,7 +143,7 @@ def _remove_doubts(toll, spin, uniform, reference):
                 attempt.change[k] = -2.0 * spin[k]
                 attempt.flips[k] += _ONE
                 spin[k] = -spin[k]
-                passed += _ONE
+                passed += 1
     return passed
 
 
@@ -141,15 +155,14 @@ def count_flips(attempt, flips):
         attempt.flips[k] = _ZERO
 
 
-@vectorised
+@helper
 def add_lane_means(toll, spin, reference, total):
     """Add the conditional means of a site, given its costs in `attempt.cost`, to `total`, (lanes,).
 
     Each is rounded to single precision, a relative error that no run is long enough to see.
     """
-    exponent, mean = toll.attempt.exponent, toll.attempt.change
-    _temper(toll, spin, reference)
-    for k in range(spin.size):
-        mean[k] = np.float32(spin[k]) * single_tanh_half(exponent[k])
-    for k in range(spin.size):
-        total[k] += mean[k]
+    cost, weight, rest = toll.attempt.cost[0], toll.weight, toll.rest
+    if reference == 0.0:
+        _add_means(total, spin, cost, weight, rest)
+    else:
+        _add_means(total, spin, cost, weight, rest, 2.0 * reference)

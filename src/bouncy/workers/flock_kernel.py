@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bouncy._compile import kernel
-from bouncy._vector import DRAWN, draw_beginnings
+from bouncy._vector import DRAWN, draw_beginnings, fetch
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS, has_room
 from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep
@@ -14,7 +14,7 @@ from bouncy.tolls.lanes import count_flips, exchange, pay_lanes
 
 # Sweeps after which everything that is kept up to date is computed anew, at a cost of one more sweep.
 RESYNC = 256
-# Hits between asking for the memory of a site and trying it.
+# Hits from one step of asking for the memory of a site to the next, and from the last to trying it.
 AHEAD = 4
 
 
@@ -42,9 +42,12 @@ def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times,
             n, reached = fill(clock, sweep_time, times[:room], sites[:room])
             for k in range(n):
                 i = np.uint32(sites[k])  # unsigned, which skips the wraparound check
+                for step in range(3):
+                    if k + (step + 1) * AHEAD < n:
+                        fetch_lanes(target, s, np.uint32(sites[k + (step + 1) * AHEAD]), step)
                 if k + AHEAD < n:
                     later = np.uint32(sites[k + AHEAD])
-                    fetch_lanes(target, s, later)
+                    fetch(toll.reference[later : later + 1])
                     if records:
                         fetch_record(recorder, later)
                 if drawn == 0:

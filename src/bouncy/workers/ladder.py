@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._dispatch import check_bounds, check_range
+from bouncy._lane_loop import padded
 from bouncy._memory import aligned_empty
 from bouncy._random import new_state
-from bouncy._vector import padded
 from bouncy.clocks.by_address import linked
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import BOUNCES, HITS, REFRESHMENTS, SWEEP_END

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import FINITE, implements, part
+from bouncy._lane_loop import WIDTH
 from bouncy._random import exponential, fill_normal, new_state
 from bouncy._samplable import Samplable
-from bouncy._vector import WIDTH, add_products
+from bouncy._vector import add_products
 from bouncy.piecewise.by_address import OUTSIDE, failed, potential, report
 from bouncy.piecewise.contract import PathTarget
 from bouncy.piecewise.motion import settle, sweep

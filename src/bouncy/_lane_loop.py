@@ -1,0 +1,192 @@
+"""Loops over lanes that are vector code by construction.
+
+`lane_loop` compiles a Python function of rows. The function is called while numba compiles, with symbols for the
+numbers of several lanes; operators on them emit one instruction for all of these lanes. Compilers make vector code of
+plain loops too, but how they do it depends on the number of lanes and on what they can find out about memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic as numba_intrinsic
+
+# Untyped, as the annotations of numba do not fit functions with arguments.
+intrinsic: Any = numba_intrinsic
+
+# Rows hold a multiple of so many lanes: a whole cache line of float64.
+WIDTH = 8
+# Lanes that are worked on together, as long as there are so many: two instructions do not wait for each other.
+_STRIDES = (2 * WIDTH, WIDTH)
+
+INT8, INT16, INT32, INT64 = map(ir.IntType, (8, 16, 32, 64))
+FLOAT32, FLOAT64 = ir.FloatType(), ir.DoubleType()
+_ELEMENTS = {types.int8: INT8, types.float32: FLOAT32, types.float64: FLOAT64}
+# Products are added in one instruction where the machine has one.
+_FLAGS = ("contract",)
+
+
+def padded(lanes: int) -> int:
+    """Return the length of a row of so many lanes."""
+    return -(-lanes // WIDTH) * WIDTH
+
+
+class Vector:
+    """Numbers of several lanes in a loop that is being compiled."""
+
+    def __init__(self, builder: ir.IRBuilder, value: ir.Value) -> None:
+        self.builder, self.value = builder, value
+
+    @property
+    def element(self) -> ir.Type:
+        return self.value.type.element
+
+    def _like(self, other: Any) -> ir.Value:
+        """Return a vector of the same type: `other` itself, or a number in each lane."""
+        return other.value if isinstance(other, Vector) else self.value.type([other] * self.value.type.count)
+
+    def _apply(self, real: str, whole: str, *operands: Any) -> Vector:
+        """Emit an operation that has one name for real numbers and another for whole ones."""
+        values = [self._like(operand) for operand in operands]
+        if self.element in (FLOAT32, FLOAT64):
+            return Vector(self.builder, getattr(self.builder, real)(*values, flags=_FLAGS))
+        return Vector(self.builder, getattr(self.builder, whole)(*values))
+
+    def __add__(self, other: Any) -> Vector:
+        return self._apply("fadd", "add", self, other)
+
+    def __sub__(self, other: Any) -> Vector:
+        return self._apply("fsub", "sub", self, other)
+
+    def __rsub__(self, other: Any) -> Vector:
+        return self._apply("fsub", "sub", other, self)
+
+    def __mul__(self, other: Any) -> Vector:
+        return self._apply("fmul", "mul", self, other)
+
+    def __truediv__(self, other: Any) -> Vector:
+        return self._apply("fdiv", "sdiv", self, other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __xor__(self, other: Any) -> Vector:
+        return Vector(self.builder, self.builder.xor(self.value, self._like(other)))
+
+    def __lshift__(self, bits: int) -> Vector:
+        return Vector(self.builder, self.builder.shl(self.value, self._like(bits)))
+
+    def __lt__(self, other: Any) -> Vector:
+        return Vector(self.builder, self.builder.fcmp_ordered("<", self.value, self._like(other)))
+
+    def within(self, low: float, high: float) -> Vector:
+        """Return the nearest numbers between `low` and `high`."""
+        raised = (self < low).choose(low, self)
+        return (raised < high).choose(raised, high)
+
+    def choose(self, yes: Any, no: Any) -> Vector:
+        """Return `yes` where a comparison holds, and `no` elsewhere; one of them is a vector."""
+        like = yes if isinstance(yes, Vector) else no
+        return Vector(self.builder, self.builder.select(self.value, like._like(yes), like._like(no)))
+
+    def to(self, element: ir.Type) -> Vector:
+        """Return the same numbers in another type; of a comparison, 1.0 where it holds and 0.0 elsewhere."""
+        target, own = ir.VectorType(element, self.value.type.count), self.element
+        if own == element:
+            return self
+        if own == ir.IntType(1):
+            one, zero = (target([number] * target.count) for number in (1.0, 0.0))
+            return Vector(self.builder, self.builder.select(self.value, one, zero))
+        if isinstance(own, ir.IntType):
+            if isinstance(element, ir.IntType):
+                return Vector(self.builder, self.builder.sext(self.value, target))
+            whole = self.to(INT32)  # for which there are instructions
+            return Vector(self.builder, self.builder.sitofp(whole.value, target))
+        change = self.builder.fpext if own == FLOAT32 else self.builder.fptrunc
+        return Vector(self.builder, change(self.value, target))
+
+    def bits_as(self, element: ir.Type) -> Vector:
+        """Return what the bits mean in another type."""
+        return Vector(self.builder, self.builder.bitcast(self.value, ir.VectorType(element, self.value.type.count)))
+
+
+class Row:
+    """A row of an array, (lanes,), in a loop that is being compiled: some of its lanes can be read and written."""
+
+    def __init__(self, builder: ir.IRBuilder, data: ir.Value, kind: Any, lane: ir.Value, count: int) -> None:
+        vector = ir.VectorType(_ELEMENTS[kind.dtype], count)
+        self.builder, self.align = builder, kind.dtype.bitwidth // 8
+        self.place = builder.bitcast(builder.gep(data, [lane]), vector.as_pointer())
+
+    def read(self) -> Vector:
+        return Vector(self.builder, self.builder.load(self.place, align=self.align))
+
+    def write(self, vector: Vector) -> None:
+        self.builder.store(vector.value, self.place, align=self.align)
+
+
+def lane_loop(counts: int = 0) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function of rows, (lanes,) each, and numbers, as a loop over lanes.
+
+    It is called with a `Row` or a `Vector` in place of each argument, the first of which is a row. If it returns
+    `counts` comparisons, the loop returns in how many lanes each of them holds.
+    """
+
+    def decorate(body: Callable[..., Any]) -> Any:
+        @intrinsic
+        def loop(typing_context, *arguments):
+            result = types.UniTuple(types.int64, counts) if counts else types.void
+
+            def generate(context, builder, signature, values):
+                parts = [builder.extract_value(values[0], k) for k in range(len(arguments))]
+                return _generate(context, builder, body, arguments, parts, counts)
+
+            return result(types.StarArgTuple(arguments)), generate
+
+        return loop
+
+    return decorate
+
+
+def _generate(
+    context: Any, builder: ir.IRBuilder, body: Any, kinds: Sequence[Any], values: Sequence[ir.Value], counts: int
+) -> ir.Value:
+    arrays: list[Any] = [
+        context.make_array(kind)(context, builder, value) if isinstance(kind, types.Array) else None
+        for kind, value in zip(kinds, values, strict=True)
+    ]
+    totals = [cgutils.alloca_once_value(builder, INT64(0)) for _ in range(counts)]
+    lanes, done = arrays[0].nitems, INT64(0)
+    for stride in _STRIDES:
+        end = builder.sub(lanes, builder.urem(lanes, INT64(stride)))
+        numbers = {
+            k: _spread(context, builder, kind, value, stride)
+            for k, (kind, value) in enumerate(zip(kinds, values, strict=True))
+            if arrays[k] is None
+        }
+        with cgutils.for_range_slice(builder, done, end, INT64(stride), INT64) as (lane, _):
+            rows = {
+                k: Row(builder, array.data, kinds[k], lane, stride)
+                for k, array in enumerate(arrays)
+                if array is not None
+            }
+            found = body(*((numbers | rows)[k] for k in range(len(kinds))))
+            for total, mask in zip(totals, found or (), strict=True):
+                held = builder.ctpop(builder.zext(builder.bitcast(mask.value, ir.IntType(stride)), INT64))
+                builder.store(builder.add(builder.load(total), held), total)
+        done = end
+    if not counts:
+        return context.get_dummy_value()
+    return context.make_tuple(builder, types.UniTuple(types.int64, counts), list(map(builder.load, totals)))
+
+
+def _spread(context: Any, builder: ir.IRBuilder, kind: Any, value: ir.Value, count: int) -> Vector:
+    """Return a number as float64 in each of some lanes."""
+    number = context.cast(builder, value, kind, types.float64)
+    vector = ir.VectorType(FLOAT64, count)
+    alone = builder.insert_element(vector(ir.Undefined), number, INT32(0))
+    everywhere = ir.Constant(ir.VectorType(INT32, count), [0] * count)
+    return Vector(builder, builder.shuffle_vector(alone, vector(ir.Undefined), everywhere))
