@@ -190,28 +190,27 @@ def _open_window(clock, t):
 def _start_leg(clock, t, kick):
     """Move the sites near their walls to time t, add `kick` to their speeds, and list those that hit soon."""
     leg, count = clock.leg, clock.count
-    near_z, near_w, selected = clock.near_z, clock.near_w, clock.selected
+    near_z, near_w, chosen = clock.near_z, clock.near_w, clock.chosen
     dt = t - leg[T_LEG]
     # The slope grows by about 1 per unit time, and spends the budget while it is positive.
     slope = leg[SLOPE]
     climbed = max(slope, 0.0)
     horizon = min(np.sqrt(climbed * climbed + 2.0 * leg[BUDGET]) - slope + _MARGIN, leg[T_WINDOW_END] - t)
-    n = np.uint32(0)
     for j in range(count[N_NEAR]):
         # Rounding may leave a site behind its wall by the last bit.
         z = max(near_z[j] + near_w[j] * dt, 0.0)
         w = near_w[j] + kick
         near_z[j] = z
         near_w[j] = w
-        selected[n] = j
-        n = np.uint32(n + (z + w * horizon < 0.0))
+        chosen[j] = z + w * horizon < 0.0
+    n = _compress(chosen, count[N_NEAR], clock.selected)
     leg[LAG] += leg[DRIFT] * dt
     leg[DRIFT] += kick
     leg[T_LEG] = t
     leg[T_KNOWN] = t + horizon
     count[N_DUE] = n
     count[NEXT_DUE] = 0
-    _sort_due(clock, np.int64(n), horizon)
+    _sort_due(clock, n, horizon)
 
 
 @helper
