@@ -20,7 +20,7 @@ from timing import Job, cpu_seconds
 
 import bouncy
 from bouncy._dispatch import implements
-from bouncy._vector import padded
+from bouncy._lane_loop import padded
 from bouncy.recorders.contract import FLIPS, SWEEP_END, has_room, record_flip, record_sweep
 from bouncy.recorders.ladder import ColdView
 from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep

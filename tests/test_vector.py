@@ -83,7 +83,7 @@ def test_single_tanh_half(rng):
     assert singles(single_tanh_half_of, [0.0, 1e30, -1e30])[0].tolist() == [0.0, 1.0, -1.0]
 
 
-@pytest.mark.parametrize("lanes", [WIDTH, 2 * WIDTH, 3 * WIDTH, 8 * WIDTH])
+@pytest.mark.parametrize("lanes", [6, WIDTH, 13, 2 * WIDTH, 3 * WIDTH, 8 * WIDTH + 1])
 def test_loops_visit_each_lane_once(lanes):
     """Catches lanes that a loop over blocks leaves out or visits twice, and comparisons that are counted wrongly."""
     row = np.arange(lanes, dtype=np.float32)

@@ -18,10 +18,10 @@ from numba.extending import intrinsic as numba_intrinsic
 # Untyped, as the annotations of numba do not fit functions with arguments.
 intrinsic: Any = numba_intrinsic
 
-# Rows hold a multiple of so many lanes: a whole cache line of float64.
+# Rows of fast loops hold a multiple of so many lanes: a whole cache line of float64.
 WIDTH = 8
-# Lanes that are worked on together, as long as there are so many: two instructions do not wait for each other.
-_STRIDES = (2 * WIDTH, WIDTH)
+# Lanes that are worked on together, as long as there are so many. Two vectors do not wait for each other.
+_STRIDES = (2 * WIDTH, WIDTH, 1)
 
 INT8, INT16, INT32, INT64 = map(ir.IntType, (8, 16, 32, 64))
 FLOAT32, FLOAT64 = ir.FloatType(), ir.DoubleType()
@@ -184,9 +184,9 @@ def _generate(
 
 
 def _spread(context: Any, builder: ir.IRBuilder, kind: Any, value: ir.Value, count: int) -> Vector:
-    """Return a number as float64 in each of some lanes."""
-    number = context.cast(builder, value, kind, types.float64)
-    vector = ir.VectorType(FLOAT64, count)
+    """Return a number in each of some lanes: a byte, or else as float64."""
+    number = value if kind == types.int8 else context.cast(builder, value, kind, types.float64)
+    vector = ir.VectorType(number.type, count)
     alone = builder.insert_element(vector(ir.Undefined), number, INT32(0))
     everywhere = ir.Constant(ir.VectorType(INT32, count), [0] * count)
     return Vector(builder, builder.shuffle_vector(alone, vector(ir.Undefined), everywhere))

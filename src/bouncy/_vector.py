@@ -1,7 +1,7 @@
 """Arithmetic over lanes: rows of numbers, one for each of several chains that move together.
 
 All of it is free of branches, so that compilers turn loops over lanes into vector code of whatever machine there is.
-Rows hold a multiple of `WIDTH` lanes.
+Products of matrices are for rows of a multiple of `WIDTH` lanes.
 """
 
 from __future__ import annotations

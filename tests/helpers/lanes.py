@@ -107,8 +107,8 @@ def product(out, matrix, i, who, n, factors):
 
 
 @kernel
-def trade_in_view(view, s, i, one, other, queue, is_met):
-    return trade_cluster(view, s, i, one, other, queue, is_met)
+def trade_in_view(view, s, i, one, other, queue, closed):
+    return trade_cluster(view, s, i, one, other, queue, closed)
 
 
 @kernel

@@ -1746,7 +1746,13 @@ BUGS = (
     Bug(
         "F26",
         "a site whose couplings are equal forgets its fourth neighbour",
-        (Edit(FIELD_LANES, "u = s[view.indices[n + 3]] if n + 3 < end", "u = s[view.indices[n + 3]] if n + 4 < end"),),
+        (Edit(FIELD_LANES, "u, d = _signed(view, s, n + 3, end)", "u, d = _signed(view, s, n + 4, end)"),),
+        ("tests/targets/test_lanes.py::test_costs_are_differences_of_log_prob[sparse equal couplings-8]",),
+    ),
+    Bug(
+        "F29",
+        "couplings that are equal but for their signs lose these",
+        (Edit(FIELD_LANES, "total = total + (row.read() ^ bits)", "total = total + row.read()"),),
         ("tests/targets/test_lanes.py::test_costs_are_differences_of_log_prob[sparse equal couplings-8]",),
     ),
     Bug(
@@ -1919,8 +1925,8 @@ BUGS = (
     ),
     Bug(
         "L23",
-        "a cluster leaks over sites at which both ladders agree",
-        (Edit(LANES_CONTRACT, "is_met[j] == 0 and s[j, one] != s[j, other]", "is_met[j] == 0"),),
+        "a cluster misses the last neighbour of a site",
+        (Edit(LANES_CONTRACT, "range(indptr[i], indptr[i + 1])", "range(indptr[i], indptr[i + 1] - 1)"),),
         ("tests/workers/test_ladder_pairs.py::test_a_cluster_is_a_component_of_the_sites_that_differ",),
     ),
     Bug(

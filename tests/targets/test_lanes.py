@@ -23,12 +23,14 @@ def dense(d, rng):
 def stars(degrees, rng, equal=False):
     """Return a sparse model with sites of each of these degrees, the centres of stars that share no leaves.
 
-    The couplings of a star may be `equal`; then half of the sites have no field.
+    The couplings of a star may be `equal` but for their signs; then half of the sites have no field.
     """
     d = len(degrees) + sum(degrees)
     M, leaf = np.zeros((d, d)), len(degrees)
     for centre, degree in enumerate(degrees):
-        M[centre, leaf : leaf + degree] = rng.normal(size=1 if equal else degree)
+        M[centre, leaf : leaf + degree] = (
+            rng.normal() * rng.choice([-1, 1], degree) if equal else rng.normal(size=degree)
+        )
         leaf += degree
     r = rng.normal(size=d) * ((np.arange(d) % 2) | (not equal))
     order = rng.permutation(d)  # so that neighbours come before and after a site
@@ -39,7 +41,7 @@ def stars(degrees, rng, equal=False):
 MODELS = {
     **{f"dense {d}": (lambda rng, d=d: dense(d, rng)) for d in (1, 2, 10, 16, 17, 48, 49, 60)},
     "sparse degrees 0 to 9": lambda rng: stars(range(10), rng),
-    "sparse equal couplings": lambda rng: stars([*range(7), *range(7)], rng, equal=True),
+    "sparse equal couplings": lambda rng: stars([*range(11), *range(11)], rng, equal=True),
     "sparse lattice": lambda rng: bouncy.MRF.ising((5, 7), 0.4, 0.2),
     "sparse without couplings": lambda rng: bouncy.MRF(scipy.sparse.csr_array((3, 3)), rng.normal(size=3)),
 }

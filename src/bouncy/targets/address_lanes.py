@@ -238,10 +238,10 @@ def _read(view, s, which, cost, values, means):
 
 
 @implements(trade_cluster, LinkedLanes)
-def _trade(view, s, i, one, other, queue, is_met):
+def _trade(view, s, i, one, other, queue, closed):
     if view.indptr.size != s.shape[0] + 1 or lanes_failed(view):
         return 0
-    count = trade_spins(view.indptr, view.indices, s, i, one, other, queue, is_met)
+    count = trade_spins(view.indptr, view.indices, s, i, one, other, queue, closed)
     for k in (one, other):
         for n in range(count):
             view.spins[k, queue[n]] = s[queue[n], k]

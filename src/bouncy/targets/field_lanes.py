@@ -37,6 +37,9 @@ _FEW = 16
 # of them make better use of what is in cache, but each attempt has to look through those before it.
 _PUT_OFF = ((48, 8), (200, 16), (1 << 62, 32))
 
+# Up to so many neighbours of a site of a sparse model are added up as bytes where couplings differ by signs alone.
+_NEIGHBOURS = 8
+
 
 @part("kept")
 class DenseLanes(NamedTuple):
@@ -69,6 +72,8 @@ class SparseLanes(NamedTuple):
     data: NDArray[np.float64]  # (nnz,)
     r: NDArray[np.float64]  # (d,)
     offset: float
+    size: NDArray[np.float64]  # (d,) |coupling| of a site with few neighbours, whose couplings all have it, or else 0
+    bits: NDArray[np.int8]  # (nnz,) -1, all bits 1, where a coupling is negative, else 0
     nothing: NDArray[np.int8]  # (lanes,) zeros, the spins of a neighbour that is missing
 
 
@@ -91,7 +96,14 @@ def sparse_lanes(
     width: int,
 ) -> SparseLanes:
     """Return a view of some lanes."""
-    return SparseLanes(indptr, indices, data, r, offset, np.zeros(width, np.int8))
+    degree, sizes = np.diff(indptr), np.abs(data)
+    some = np.flatnonzero(degree)
+    least, most = np.zeros(r.size), np.zeros(r.size)
+    least[some] = np.minimum.reduceat(sizes, indptr[some]) if some.size else 0.0
+    most[some] = np.maximum.reduceat(sizes, indptr[some]) if some.size else 0.0
+    size = np.where((least == most) & (degree <= _NEIGHBOURS), most, 0.0)
+    bits = -(data < 0.0).astype(np.int8)
+    return SparseLanes(indptr, indices, data, r, offset, size, bits, np.zeros(width, np.int8))
 
 
 @helper
@@ -176,45 +188,55 @@ def _init_sparse(view, s):
 @implements(lane_costs, SparseLanes)
 def _sparse_costs(view, s, i, out):
     n, end = view.indptr[i], view.indptr[i + 1]
-    if end - n <= 4 and _are_equal(view.data, n, end):
+    if view.size[i] > 0.0:
         _cost_of_equals(view, s, i, n, end, out[0])
         return
-    field, total = view.r[i], out[0]
-    _fill(total, field)
+    _fill(out[0], view.r[i])
     while n + 4 < end:
-        _add_four(view, s, i, n, end, 1.0, 0.0, total)
+        _add_four(view, s, i, n, end, 1.0, 0.0, out[0])
         n += 4
-    _add_four(view, s, i, n, end, 0.0, -2.0, total)
-
-
-@helper
-def _are_equal(data, n, end):
-    for m in range(n + 1, end):
-        if data[m] != data[n]:
-            return False
-    return n < end
+    _add_four(view, s, i, n, end, 0.0, -2.0, out[0])
 
 
 @lane_loop()
-def _multiply_sum(out, spin, p, q, t, u, weight, field=None):
-    """Write spin (weight (p + q + t + u) + field) of bytes, which are added and multiplied as such."""
-    before = spin.read()
-    total = (p.read() + q.read()) + (t.read() + u.read())
+def _add_up(out, spin, weight, field, inverted, *neighbours):
+    """Write spin (weight total + field): bytes are added and multiplied as such.
+
+    Neighbours are pairs of spins and bits, which invert them where they are all 1; `inverted` counts those, as -s is
+    the inverse of s plus 1.
+    """
+    before, total = spin.read(), inverted
+    for row, bits in zip(neighbours[::2], neighbours[1::2], strict=True):
+        total = total + (row.read() ^ bits)
     cost = weight * (total.to(INT16) * before.to(INT16)).to(FLOAT64)
-    out.write(cost if field is None else cost + field * before.to(FLOAT64))
+    out.write(cost + field * before.to(FLOAT64))
 
 
 @helper
 def _cost_of_equals(view, s, i, n, end, out):
-    """Write the cost of site i, which has up to four neighbours with the same coupling: their spins are added first."""
-    p, q = s[view.indices[n]], s[view.indices[n + 1]] if n + 1 < end else view.nothing
-    t = s[view.indices[n + 2]] if n + 2 < end else view.nothing
-    u = s[view.indices[n + 3]] if n + 3 < end else view.nothing
-    twice, r = -2.0 * view.data[n], view.r[i]
-    if r == 0.0:
-        _multiply_sum(out, s[i], p, q, t, u, twice)
-    else:
-        _multiply_sum(out, s[i], p, q, t, u, twice, -2.0 * r)
+    """Write the cost of site i, whose couplings are equal but for their signs: the spins are added up first."""
+    twice, field = -2.0 * view.size[i], -2.0 * view.r[i]
+    p, a = _signed(view, s, n, end)
+    q, b = _signed(view, s, n + 1, end)
+    t, c = _signed(view, s, n + 2, end)
+    u, d = _signed(view, s, n + 3, end)
+    inverted = np.int8(-(a + b + c + d))
+    if end - n <= 4:
+        _add_up(out, s[i], twice, field, inverted, p, a, q, b, t, c, u, d)
+        return
+    v, e = _signed(view, s, n + 4, end)
+    w, f = _signed(view, s, n + 5, end)
+    x, g = _signed(view, s, n + 6, end)
+    y, h = _signed(view, s, n + 7, end)
+    inverted = np.int8(inverted - (e + f + g + h))
+    _add_up(out, s[i], twice, field, inverted, p, a, q, b, t, c, u, d, v, e, w, f, x, g, y, h)
+
+
+@helper
+def _signed(view, s, n, end):
+    """Return the spins of the neighbour in entry n of a row that ends before `end`, and the bits that give its sign."""
+    there = n < end
+    return s[view.indices[n]] if there else view.nothing, view.bits[n] if there else np.int8(0)
 
 
 @lane_loop()
@@ -256,11 +278,15 @@ def _fetch_sparse(view, s, i, step):
     if step == 2:
         fetch(view.indptr[i : i + 2])
         fetch(view.r[i : i + 1])
+        fetch(view.size[i : i + 1])
         return
     n, end = view.indptr[i], view.indptr[i + 1]
     if step == 1:
         fetch(view.indices[n:end])
-        fetch(view.data[n:end])
+        if view.size[i] > 0.0:
+            fetch(view.bits[n:end])
+        else:
+            fetch(view.data[n:end])
         return
     fetch(s[i])
     for m in range(n, end):
@@ -301,12 +327,12 @@ def _read(view, s, which, cost, log_prob, means):
 
 
 @implements(trade_cluster, SparseLanes)
-def _trade_sparse(view, s, i, one, other, queue, is_met):
-    return trade_spins(view.indptr, view.indices, s, i, one, other, queue, is_met)
+def _trade_sparse(view, s, i, one, other, queue, closed):
+    return trade_spins(view.indptr, view.indices, s, i, one, other, queue, closed)
 
 
 @implements(trade_cluster, DenseLanes)
-def _trade_dense(view, s, i, one, other, queue, is_met):
+def _trade_dense(view, s, i, one, other, queue, closed):
     return 0  # where all sites are coupled the whole states would be exchanged
 
 

@@ -51,36 +51,35 @@ def read_lanes(view, s, which, cost, log_prob, means):
 
 
 @generic
-def trade_cluster(view, s, i, one, other, queue, is_met):
+def trade_cluster(view, s, i, one, other, queue, closed):
     """Exchange the spins of two lanes at site i, and wherever they differ and it can be reached; return at how many.
 
     The way leads between sites at which they differ and that share a coupling, a factor or a term, so that log p of
-    both lanes together stays what it is. Returns 0 where the target cannot tell. `queue`, (d,), is scratch, and so is
-    `is_met`, (d,), which holds 0.
+    both lanes together stays what it is. Returns 0 where the target cannot tell. `queue`, (d + 1,), is scratch, and
+    `closed`, (d,), holds 1 where they agree and 0 where they differ; it is used up.
     """
 
 
 @helper
-def trade_spins(indptr, indices, s, i, one, other, queue, is_met):
+def trade_spins(indptr, indices, s, i, one, other, queue, closed):
     """Exchange the spins of a cluster between two lanes; the neighbours of sites are given in CSR form.
 
-    The sites are left in `queue`, and their number is returned.
+    The sites are left in `queue`, and their number is returned. Every other neighbour belongs to the cluster, which no
+    processor foresees: all of them are written to the end of the queue, which moves on where one does.
     """
     queue[0] = i
-    is_met[i] = 1
+    closed[i] = 1
     head, tail = 0, 1
     while head < tail:
         i = queue[head]
         head += 1
         for n in range(indptr[i], indptr[i + 1]):
             j = indices[n]
-            if is_met[j] == 0 and s[j, one] != s[j, other]:
-                is_met[j] = 1
-                queue[tail] = j
-                tail += 1
+            queue[tail] = j
+            tail += 1 - closed[j]
+            closed[j] = 1
     for n in range(tail):
         i = queue[n]
-        is_met[i] = 0
         s[i, one], s[i, other] = s[i, other], s[i, one]
     return tail
 

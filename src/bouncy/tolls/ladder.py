@@ -53,8 +53,8 @@ class Swaps(NamedTuple):
     accept: NDArray[np.float64]  # like `lane`, scratch: probabilities of swaps with the next rung, made or not
     clusters: NDArray[np.bool_]  # (rungs,) where clusters are exchanged
     met: NDArray[np.int64]  # (2, rungs) sites at which lanes differed, and of them those in clusters, to tune by
-    queue: NDArray[np.int64]  # (d,) scratch
-    is_met: NDArray[np.int8]  # (d,) scratch
+    queue: NDArray[np.int64]  # (d + 1,) scratch
+    closed: NDArray[np.int8]  # (d,) scratch
 
 
 @part("rng", "weight", "rest", "bath", bounds=UNIT)
@@ -101,8 +101,8 @@ def new_ladder_toll(
         accept=np.empty(ladders * rungs),
         clusters=np.isin(np.arange(rungs), clusters),
         met=np.zeros((2, rungs), np.int64),
-        queue=np.empty(d, np.int64),
-        is_met=np.zeros(d, np.int8),
+        queue=np.empty(d + 1, np.int64),
+        closed=np.empty(d, np.int8),
     )
     weight = np.zeros(width)
     weight[: ladders * rungs] = np.tile(b, ladders)
@@ -172,7 +172,7 @@ def _swap(toll, lane, accept):
 @helper
 def _trade_clusters(swaps, target, s):
     """Exchange the cluster of a random site between both ladders, at every other rung."""
-    rungs, queue = swaps.b.size, swaps.queue
+    rungs, queue, closed = swaps.b.size, swaps.queue, swaps.closed
     for k in range(1 + swaps.parity[0], rungs, 2):
         if not swaps.clusters[k]:
             continue
@@ -180,11 +180,12 @@ def _trade_clusters(swaps, target, s):
         n = 0
         for i in range(s.shape[0]):
             queue[n] = i
-            n += s[i, one] != s[i, other]
+            closed[i] = s[i, one] == s[i, other]
+            n += 1 - closed[i]
         if n:
             start = queue[min(int(uniform(swaps.rng) * n), n - 1)]
             swaps.met[0, k] += n
-            swaps.met[1, k] += trade_cluster(target, s, start, one, other, queue, swaps.is_met)
+            swaps.met[1, k] += trade_cluster(target, s, start, one, other, queue, closed)
 
 
 @helper
