@@ -141,8 +141,17 @@ def lane_loop(counts: int = 0) -> Callable[[Callable[..., Any]], Any]:
             result = types.UniTuple(types.int64, counts) if counts else types.void
 
             def generate(context, builder, signature, values):
-                parts = [builder.extract_value(values[0], k) for k in range(len(arguments))]
-                return _generate(context, builder, body, arguments, parts, counts)
+                words = [
+                    _word(context, builder, kind, builder.extract_value(values[0], k))
+                    for k, kind in enumerate(arguments)
+                ]
+                lanes = context.make_array(arguments[0])(context, builder, builder.extract_value(values[0], 0)).nitems
+                function = _function(builder.module, body, arguments, [word.type for word in words], counts)
+                found = builder.call(function, [lanes, *words])
+                if not counts:
+                    return context.get_dummy_value()
+                totals = [builder.extract_value(found, k) for k in range(counts)]
+                return context.make_tuple(builder, result, totals)
 
             return result(types.StarArgTuple(arguments)), generate
 
@@ -151,41 +160,53 @@ def lane_loop(counts: int = 0) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-def _generate(
-    context: Any, builder: ir.IRBuilder, body: Any, kinds: Sequence[Any], values: Sequence[ir.Value], counts: int
-) -> ir.Value:
-    arrays: list[Any] = [
-        context.make_array(kind)(context, builder, value) if isinstance(kind, types.Array) else None
-        for kind, value in zip(kinds, values, strict=True)
-    ]
+def _word(context: Any, builder: ir.IRBuilder, kind: Any, value: ir.Value) -> ir.Value:
+    """Return what a loop gets of an argument: where a row begins, a byte, or a number as float64."""
+    if isinstance(kind, types.Array):
+        return context.make_array(kind)(context, builder, value).data
+    return value if kind == types.int8 else context.cast(builder, value, kind, types.float64)
+
+
+def _function(module: ir.Module, body: Any, kinds: Sequence[Any], words: Sequence[ir.Type], counts: int) -> ir.Function:
+    """Return the loop as a function of a module, of which there is one however often it is called.
+
+    Were it inlined wherever it is called, it would be compiled as often.
+    """
+    line = body.__code__.co_firstlineno
+    name = f"{body.__module__}.{body.__qualname__}:{line}({', '.join(map(str, kinds))})"
+    if name in module.globals:
+        return module.globals[name]
+    result = ir.LiteralStructType([INT64] * counts) if counts else ir.VoidType()
+    function = ir.Function(module, ir.FunctionType(result, [INT64, *words]), name)
+    function.linkage = "linkonce_odr"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block())
     totals = [cgutils.alloca_once_value(builder, INT64(0)) for _ in range(counts)]
-    lanes, done = arrays[0].nitems, INT64(0)
+    (lanes, *values), done = function.args, INT64(0)
     for stride in _STRIDES:
         end = builder.sub(lanes, builder.urem(lanes, INT64(stride)))
-        numbers = {
-            k: _spread(context, builder, kind, value, stride)
-            for k, (kind, value) in enumerate(zip(kinds, values, strict=True))
-            if arrays[k] is None
-        }
+        spread = [
+            None if isinstance(k, types.Array) else _spread(builder, v, stride)
+            for k, v in zip(kinds, values, strict=True)
+        ]
         with cgutils.for_range_slice(builder, done, end, INT64(stride), INT64) as (lane, _):
-            rows = {
-                k: Row(builder, array.data, kinds[k], lane, stride)
-                for k, array in enumerate(arrays)
-                if array is not None
-            }
-            found = body(*((numbers | rows)[k] for k in range(len(kinds))))
-            for total, mask in zip(totals, found or (), strict=True):
+            arguments = (
+                Row(builder, value, kind, lane, stride) if number is None else number
+                for value, kind, number in zip(values, kinds, spread, strict=True)
+            )
+            for total, mask in zip(totals, body(*arguments) or (), strict=True):
                 held = builder.ctpop(builder.zext(builder.bitcast(mask.value, ir.IntType(stride)), INT64))
                 builder.store(builder.add(builder.load(total), held), total)
         done = end
-    if not counts:
-        return context.get_dummy_value()
-    return context.make_tuple(builder, types.UniTuple(types.int64, counts), list(map(builder.load, totals)))
+    if counts:
+        builder.ret(cgutils.pack_struct(builder, list(map(builder.load, totals))))
+    else:
+        builder.ret_void()
+    return function
 
 
-def _spread(context: Any, builder: ir.IRBuilder, kind: Any, value: ir.Value, count: int) -> Vector:
-    """Return a number in each of some lanes: a byte, or else as float64."""
-    number = value if kind == types.int8 else context.cast(builder, value, kind, types.float64)
+def _spread(builder: ir.IRBuilder, number: ir.Value, count: int) -> Vector:
+    """Return a number in each of some lanes."""
     vector = ir.VectorType(number.type, count)
     alone = builder.insert_element(vector(ir.Undefined), number, INT32(0))
     everywhere = ir.Constant(ir.VectorType(INT32, count), [0] * count)
