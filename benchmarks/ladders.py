@@ -56,10 +56,16 @@ class Result(NamedTuple):
 # The cost of a scan
 
 
-def ladder_job(target: Target, sampler: bouncy.Tempered, scans: int) -> tuple[Job, NDArray[np.int8]]:
-    """Return a job that advances a ladder and returns CPU seconds of a scan, and spins of each rung, (rungs, d)."""
+def ladder_job(
+    target: Target, sampler: bouncy.Tempered, scans: int, *, clusters: bool = True
+) -> tuple[Job, NDArray[np.int8]]:
+    """Return a job that advances a ladder and returns CPU seconds of a scan, and spins of each rung, (rungs, d).
+
+    Without `clusters` a pair of ladders exchanges none.
+    """
     worker = LadderWorker(target, sampler, Plan(), np.random.SeedSequence(0), None)
     worker.advance(_WARM)
+    worker.toll.swaps.clusters[:] &= clusters
     spins = np.ascontiguousarray(worker.lanes[:, worker.toll.swaps.lane].T)
     return lambda: cpu_seconds(lambda: worker._run(scans)) / scans, spins
 

@@ -86,18 +86,22 @@ def _scans(label: str, build: Callable[[], bouncy.MRF], quick: bool) -> list[Fig
     target = build()
     sampler, _ = bouncy.Tempered().prepared(target, np.random.SeedSequence(0))
     ladder, spins = ladder_job(target, sampler, scans)
-    jobs = {"ladder": ladder}
+    jobs = {"scan": ladder}
+    if sampler.clusters:
+        jobs["scan without clusters"], _ = ladder_job(target, sampler, scans, clusters=False)
+    kinds = list(jobs)
     for name, (tempered, recorded) in _BESIDE.items():
         jobs[name] = lanes_job(target, sampler, scans, spins, tempered=tempered, recorded=recorded)
     seconds = interleaved(jobs, rounds)
     details = {"model": label, "rungs": sampler.rungs, "sweeps_per_swap": sampler.sweeps_per_swap}
     return [
         Figure(
-            f"{label} | scan | lanes {name}",
-            median(seconds["ladder"] / seconds[name]),
+            f"{label} | {kind} | lanes {name}",
+            median(seconds[kind] / seconds[name]),
             _SHARE if recorded == "ladder" and tempered else None,
             details=details | {"tempered": tempered, "recorded": recorded},
         )
+        for kind in kinds
         for name, (tempered, recorded) in _BESIDE.items()
     ]
 

@@ -174,7 +174,7 @@ LINES = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(lines=LINES)
 def test_the_fast_reader_agrees_with_the_careful_one(lines):
     """Catches text that numpy reads and the careful reader refuses, or the other way, and numbers that differ."""
