@@ -24,6 +24,7 @@ from bouncy._vector import (
     draw_uniform,
     exp,
     rest_of_number,
+    scaled_tail,
     single_exp,
     single_tanh_half,
 )
@@ -42,6 +43,12 @@ from bouncy.workers.flock import FlockWorker
 def exp_of(x, out):
     for k in range(x.size):
         out[k] = exp(x[k])
+
+
+@kernel
+def scaled_tail_of(z, out):
+    for k in range(z.size):
+        out[k] = scaled_tail(z[k])
 
 
 @kernel
