@@ -1164,6 +1164,30 @@ BUGS = (
         (engine("gibbs::test_points_other_than_zero_among_normal_variables", "gibbs"),),
     ),
     Bug(
+        "P54",
+        "a reflection about the end of a half-line's density instead of its peak",
+        (
+            Edit(
+                EXPECTATIONS,
+                "reach, distance = -2.0 * slope * deviation * deviation",
+                "reach, distance = -slope * deviation * deviation",
+            ),
+        ),
+        (engine(KEPT, "False-quadrant"),),
+    ),
+    Bug(
+        "P55",
+        "what lies beyond all reflections, drawn from the whole half-line",
+        (
+            Edit(
+                EXPECTATIONS,
+                "(reach + draw_half_line(state, -slope, kappa, root, deviation))",
+                "draw_half_line(state, slope, kappa, root, deviation)",
+            ),
+        ),
+        (engine(KEPT, "False-quadrant"),),
+    ),
+    Bug(
         "G1",
         "a bound on standard errors without a margin for their own noise",
         (

@@ -186,6 +186,28 @@ def draw_coordinate(law, view, i, state):
 
 
 @helper
+def reflect_coordinate(law, view, i, state, y):
+    """Return a cell and a place in it, from y to the other side of the peak; drawn where that is not possible.
+
+    On a line all places are exchanged in pairs of equal density, and on a half-line those up to twice the distance of
+    the peak from the end. Places beyond are drawn from what lies beyond.
+    """
+    first = np.uint64(view.first[i])
+    kappa, root, deviation = view.stiffness[first], view.root[first], view.deviation[first]
+    if view.kind[i] == HALF_LINE:
+        start, away = _end_of(view, first)
+        slope = away * (law.tau[first] + kappa * start)
+        if slope < 0.0 and kappa > 0.0:
+            reach, distance = -2.0 * slope * deviation * deviation, away * (y - start)
+            if distance <= reach:
+                return first, start + away * (reach - distance)
+            return first, start + away * (reach + draw_half_line(state, -slope, kappa, root, deviation))
+    elif view.first[i + 1] == view.first[i] + 1 and view.lower[first] == -inf and view.upper[first] == inf:
+        return first, -2.0 * law.tau[first] * deviation * deviation - y
+    return draw_coordinate(law, view, i, state)
+
+
+@helper
 def record_law(recorder, view, i, x, mean, square, weight):
     """Account for the law that `weigh` has found for coordinate i, which stands for some time; x, (d,), are values."""
     law = recorder.expectations
