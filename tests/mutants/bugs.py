@@ -1165,7 +1165,7 @@ BUGS = (
     ),
     Bug(
         "P54",
-        "a reflection about the end of a half-line's density instead of its peak",
+        "a reflection about half the distance of the peak",
         (
             Edit(
                 EXPECTATIONS,
@@ -1173,7 +1173,7 @@ BUGS = (
                 "reach, distance = -slope * deviation * deviation",
             ),
         ),
-        (engine(KEPT, "False-quadrant"),),
+        (engine("gibbs::test_reflections_keep_the_law"),),
     ),
     Bug(
         "P55",

@@ -266,6 +266,20 @@ def test_independent_variables_have_exact_expectations():
         np.testing.assert_allclose(run.variance, 1 - 2 / np.pi, rtol=1e-12)
 
 
+def test_reflections_keep_the_law():
+    """Catches a reflection about another place than the peak, by means and variances of states.
+
+    A score beyond 7 comes up with probability 1e-10; errors are below 0.02, so that one of 0.14 is seen.
+    """
+    m = np.array([0.5, 1.0, 2.0])
+    target = bouncy.TruncatedGaussian(m, cov=1.0, lower=0.0)
+    run = bouncy.sample(target, "gibbs", draws=8000, keep="means", **QUICK)
+    hazard = np.exp(-0.5 * m * m) / np.sqrt(2.0 * np.pi) / ndtr(m)
+    assert max(run.path_mean_se.max(), run.path_variance_se.max()) < 0.02
+    assert (np.abs(run.path_mean - m - hazard) < 7 * run.path_mean_se).all()
+    assert (np.abs(run.path_variance - 1.0 + hazard * (m + hazard)) < 7 * run.path_variance_se).all()
+
+
 def test_products_are_kept_up_to_date():
     """Catches A x - b that drifts, or misses the change of a variable, dense and over many sweeps."""
     rng = np.random.default_rng(2)
