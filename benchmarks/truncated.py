@@ -49,7 +49,7 @@ _GOALS = {
     ("d = 10, equicorrelation 0.9", "hmc"): 7.0,
     ("d = 100, equicorrelation 0.9", "hmc"): 60.0,
     ("d = 1000, AR(1) 0.5, sparse", "gibbs"): 2.0,
-    ("d = 1000, AR(1) 0.9, sparse", "hmc"): 2.0,
+    ("d = 1000, AR(1) 0.9, sparse", "gibbs"): 2.0,
 }
 
 

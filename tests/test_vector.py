@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import erfcx
 
 from bouncy._lane_loop import WIDTH, padded
 from bouncy._random import new_state, next_bits
@@ -16,6 +17,7 @@ from helpers.lanes import (
     product,
     products,
     rests,
+    scaled_tail_of,
     single_exp_of,
     single_tanh_half_of,
     uniforms,
@@ -28,6 +30,17 @@ def exp(x):
     out = np.empty_like(x)
     exp_of(x, out)
     return out
+
+
+# --- tails of the normal distribution ---------------------------------------------------------------------------------
+
+
+def test_tails_are_those_of_scipy(rng):
+    """Catches a coefficient that is off, near zero and far out: sees an error of 1e-14."""
+    z = np.concatenate([np.linspace(0.0, 8.0, 801), 10.0 ** rng.uniform(-12.0, 3.0, 1000)])
+    out = np.empty_like(z)
+    scaled_tail_of(z, out)
+    np.testing.assert_allclose(out, 0.5 * erfcx(z / math.sqrt(2.0)), rtol=1e-11, atol=1e-14)
 
 
 # --- the exponential function -----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic as numba_intrinsic
 from numba.extending import register_jitable
+from scipy.special import erfcx
 
 from bouncy._inlining import INLINED
 from bouncy._lane_loop import FLOAT32, INT32, WIDTH, Vector
@@ -79,7 +80,37 @@ def exp(x):
     return value * _as_float((_as_bits(rounded) + _BIAS) << _MANTISSA)
 
 
-# The same in single precision, for twice as many lanes at a time
+# Tails of the normal distribution
+
+# Where the argument of the polynomial is zero.
+_MIDDLE = 4.0
+
+
+def _tail_polynomial() -> tuple[float, ...]:
+    """Return the coefficients of P(normal > z) exp(z^2 / 2) in s = (z - 4) / (z + 4): to 2e-15."""
+    z = lambda s: _MIDDLE * (1.0 + s) / np.maximum(1.0 - s, 1e-300)  # noqa: E731
+    tail = lambda s: 0.5 * erfcx(z(s) / np.sqrt(2.0))  # noqa: E731
+    series = np.polynomial.chebyshev.Chebyshev.interpolate(tail, 20)
+    return tuple(map(float, series.convert(kind=np.polynomial.Polynomial).coef))
+
+
+(
+    _T0, _T1, _T2, _T3, _T4, _T5, _T6, _T7, _T8, _T9, _T10, _T11, _T12, _T13, _T14, _T15, _T16, _T17, _T18, _T19, _T20,
+) = _tail_polynomial()  # fmt: skip
+
+
+@vectorised
+def scaled_tail(z):
+    """Return P(normal > z) exp(z^2 / 2) to 2e-15, for z >= 0."""
+    s = (z - _MIDDLE) / (z + _MIDDLE)
+    t = s * s
+    even = _T12 + t * (_T14 + t * (_T16 + t * (_T18 + t * _T20)))
+    even = _T0 + t * (_T2 + t * (_T4 + t * (_T6 + t * (_T8 + t * (_T10 + t * even)))))
+    odd = _T11 + t * (_T13 + t * (_T15 + t * (_T17 + t * _T19)))
+    return even + s * (_T1 + t * (_T3 + t * (_T5 + t * (_T7 + t * (_T9 + t * odd)))))
+
+
+# The exponential function in single precision, for twice as many lanes at a time
 
 _SINGLE_LARGEST = 80.0
 _SINGLE_LOG_2, _SINGLE_LOG_2_REST = 0.693359375, np.log(2.0) - 0.693359375

@@ -25,6 +25,7 @@ from bouncy._vector import (
     draw_uniform,
     exp,
     rest_of_number,
+    scaled_tail,
     single_exp,
     single_tanh_half,
 )
@@ -47,6 +48,12 @@ def exp_of(x, out):
 
 _single_exp = lane_loop()(lambda out, x: out.write(single_exp(x.read())))
 _single_tanh_half = lane_loop()(lambda out, x: out.write(single_tanh_half(x.read())))
+
+
+@kernel
+def scaled_tail_of(z, out):
+    for k in range(z.size):
+        out[k] = scaled_tail(z[k])
 
 
 @kernel

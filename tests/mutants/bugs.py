@@ -136,6 +136,7 @@ POTENTIAL = "piecewise/potential.py"
 MOMENTS = "conformance::test_moments_are_those_of_quadrature"
 KEPT = "gibbs::test_law_is_kept_from_exact_starts"
 EXPECTATIONS = "piecewise/expectations.py"
+SPIKES = "piecewise/spikes.py"
 LOG_PROB = "weights::test_log_prob_of_a_run_is_that_of_its_target"
 PATHS = "piecewise/recorder.py"
 ARCHIVE = "storage/archive.py"
@@ -1059,7 +1060,7 @@ BUGS = (
     Bug(
         "P42",
         "an exchange of coefficients that does not see what is taken away",
-        (Edit("piecewise/samplers/gibbs.py", " + entry(view.coupling, j, i) * change", ""),),
+        (Edit("piecewise/samplers/gibbs.py", "    r_j += entry(view.coupling, j, i) * (point_i - scan.x[i])\n", ""),),
         (engine("gibbs::test_exchanges_keep_the_law"),),
     ),
     Bug(
@@ -1068,8 +1069,8 @@ BUGS = (
         (
             Edit(
                 "piecewise/samplers/gibbs.py",
-                "if uniform(scan.rng) > ways * exp(-cost):",
-                "if uniform(scan.rng) > exp(-cost):",
+                "if uniform(scan.rng) > ways * exp(min(gain, 700.0)):",
+                "if uniform(scan.rng) > exp(min(gain, 700.0)):",
             ),
         ),
         (engine("gibbs::test_exchanges_keep_the_law"),),
@@ -1077,7 +1078,7 @@ BUGS = (
     Bug(
         "P44",
         "the two sides of a normal around a spike, the wrong way round",
-        (Edit(EXPECTATIONS, "    if place <= edge:\n", "    if place > edge:\n"),),
+        (Edit("piecewise/samplers/gibbs.py", "    if x > point:\n", "    if x < point:\n"),),
         (engine("gibbs::test_places_are_in_their_cells"),),
     ),
     Bug(
@@ -1089,7 +1090,13 @@ BUGS = (
     Bug(
         "P46",
         "a normal beside a point mass that is weighted without its peak",
-        (Edit(EXPECTATIONS, "return energy - 0.5 * tau * tau - point", "return energy - point"),),
+        (
+            Edit(
+                SPIKES,
+                "ratio = constants[at + ODDS + k] * exp(-0.5 * r * r * constants[at + VARIANCE + k])",
+                "ratio = constants[at + ODDS + k] * exp(0.0 * r)",
+            ),
+        ),
         (engine(MOMENTS, "spike-slab-gibbs"),),
     ),
     Bug(
@@ -1097,6 +1104,90 @@ BUGS = (
         "E[t^2] of a half-line in the place of its variance",
         (Edit("piecewise/truncated.py", "(1.0 - rho * mean) - mean * mean", "(1.0 - rho * mean)"),),
         (engine("truncated::test_moments_are_those_of_quadrature", "case5"),),
+    ),
+    Bug(
+        "P48",
+        "coefficients that leave zero as often as they leave the slab",
+        (
+            Edit(
+                SPIKES,
+                "min(1.0 / ratio if x[first + k] == constants[at + POINT + k] else ratio, 1.0)",
+                "min(ratio, 1.0)",
+            ),
+        ),
+        (engine("gibbs::test_points_other_than_zero_among_normal_variables", "gibbs"),),
+    ),
+    Bug(
+        "P49",
+        "one random number for all coefficients of a sweep that leave their side",
+        (
+            Edit(
+                "piecewise/samplers/gibbs.py",
+                "                stayed, bound = 1.0, uniform(scan.rng)\n",
+                "                stayed = 1.0\n",
+            ),
+        ),
+        (engine("gibbs::test_independent_coefficients_have_exact_inclusions"),),
+    ),
+    Bug(
+        "P50",
+        "overrelaxation with noise as if nothing of the old value were kept",
+        (Edit("piecewise/samplers/gibbs.py", "_NOISE = sqrt(1.0 - _OVERRELAXED**2)", "_NOISE = 1.0"),),
+        (engine("gibbs::test_points_other_than_zero_among_normal_variables", "gibbs"),),
+    ),
+    Bug(
+        "P51",
+        "slopes of a window that are stale after one of its coefficients has changed",
+        (
+            Edit(
+                "piecewise/samplers/gibbs.py",
+                "find_slopes(found, constants, scan.F, scan.x, window, begin, end)",
+                "find_slopes(found, constants, scan.F, scan.x, window, begin, 0 if begin else end)",
+            ),
+        ),
+        (engine("gibbs::test_exchanges_keep_the_law"),),
+    ),
+    Bug(
+        "P52",
+        "E[x^2] of coefficients that may be zero without the variance of the slab",
+        (
+            Edit(
+                SPIKES,
+                "square = variance * (share + weight * variance * found[to + SUM_RR])",
+                "square = variance * weight * variance * found[to + SUM_RR]",
+            ),
+        ),
+        (engine("gibbs::test_independent_coefficients_have_exact_inclusions"),),
+    ),
+    Bug(
+        "P53",
+        "the path of coefficients that rest at a point other than zero, recorded as if that were zero",
+        (Edit(SPIKES, "        recorder.open_mean[i] += point * time\n", ""),),
+        (engine("gibbs::test_points_other_than_zero_among_normal_variables", "gibbs"),),
+    ),
+    Bug(
+        "P54",
+        "a reflection about half the distance of the peak",
+        (
+            Edit(
+                EXPECTATIONS,
+                "reach, distance = -2.0 * slope * deviation * deviation",
+                "reach, distance = -slope * deviation * deviation",
+            ),
+        ),
+        (engine("gibbs::test_reflections_keep_the_law"),),
+    ),
+    Bug(
+        "P55",
+        "what lies beyond all reflections, drawn from the whole half-line",
+        (
+            Edit(
+                EXPECTATIONS,
+                "(reach + draw_half_line(state, -slope, kappa, root, deviation))",
+                "draw_half_line(state, slope, kappa, root, deviation)",
+            ),
+        ),
+        (engine(KEPT, "False-quadrant"),),
     ),
     Bug(
         "G1",

@@ -12,6 +12,7 @@ from math import inf
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import bouncy
 from bouncy._random import new_state
@@ -112,6 +113,104 @@ def test_spike_and_slab_is_that_of_all_models():
     assert (np.abs(positive + negative - 1.0) < 7 * error + 1e-9).all()
 
 
+def test_independent_coefficients_have_exact_inclusions():
+    """Catches coefficients that are looked at as one of another window, twice or not at all: 40 of them, in three.
+
+    A score beyond 7 comes up with probability 1e-10; errors of averages over the path are below 0.01.
+    """
+    rng = np.random.default_rng(7)
+    X = np.linalg.qr(rng.standard_normal((50, 40)))[0] * rng.uniform(2.0, 6.0, 40)
+    y = X @ (rng.standard_normal(40) * (rng.random(40) < 0.5)) + rng.standard_normal(50)
+    inclusion, slab = rng.uniform(0.1, 0.6, 40), rng.uniform(0.5, 2.0, 40)
+    target = bouncy.SpikeSlab(X, y, inclusion=inclusion, slab_scale=slab, noise_scale=1.0, intercept=False)
+    run = bouncy.sample(target, "gibbs", draws=2000, **QUICK)
+    A = np.sum(X * X, axis=0) + slab**-2.0
+    m = X.T @ y / A
+    odds = (1.0 - inclusion) / inclusion * slab * np.sqrt(A) * np.exp(-0.5 * A * m * m)
+    share = 1.0 / (1.0 + odds)
+    np.testing.assert_allclose(run.inclusion, share, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(run.mean, share * m, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(run.variance, share * (m * m + 1.0 / A) - (share * m) ** 2, rtol=1e-9, atol=1e-12)
+    below, seen = share * ndtr(-m * np.sqrt(A)), (share > 0.02) & (np.abs(m) * np.sqrt(A) < 2.0)
+    assert seen.sum() > 10  # a side that was never visited has no place for its mass
+    np.testing.assert_allclose(run.probability(upper=-1e-300)[0][seen], below[seen], rtol=1e-9, atol=1e-12)
+    assert run.path_inclusion_se.max() < 0.01
+    for name, exact in (("path_inclusion", share), ("path_mean", share * m)):
+        assert (np.abs(getattr(run, name) - exact) < 7 * getattr(run, f"{name}_se") + 1e-3).all()
+
+
+class Points(bouncy.PiecewiseTarget):
+    """Twenty variables: normal ones, and between them such that are normal or at a point other than zero."""
+
+    d = 20
+
+    @cached_property
+    def potential(self) -> Potential:
+        groups = [
+            Cells.alike(1, [-inf, inf])
+            if i % 3 == 1
+            else Cells.alike(
+                1, [-inf, 0.0, 1.0, inf], slope=[1.0, 0.0, 1.0], shift=[p, p, p - 1.0], constant=[0.5, 0.1 * i, 0.5]
+            )
+            for i, p in enumerate(self.points)
+        ]
+        return Potential(self.coupling, np.cos(np.arange(20.0)), Cells.joined(groups))
+
+    @property
+    def points(self) -> np.ndarray:
+        return np.round(4.0 * np.sin(np.arange(20.0))) / 8.0  # exact, so that both sides of the normal meet there
+
+    @property
+    def coupling(self) -> np.ndarray:
+        """Return the precision: five variables are coupled to each other, in both windows, the others to none."""
+        u = np.zeros(20)
+        u[[1, 2, 5, 17, 18]] = [1.0, -0.8, 0.9, 0.7, -1.0]
+        return np.diag(1.0 + 0.1 * np.arange(20.0)) + np.outer(u, u)
+
+    def start(self, generator: np.random.Generator) -> np.ndarray:
+        return np.full(20, 2.0)
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "gibbs-random"])
+def test_points_other_than_zero_among_normal_variables(sampler):
+    """Catches coordinates of one kind that are taken for another, points that are taken for zero, path and law alike.
+
+    Exact answers by a sum over which variables are at their points. A score beyond 7 comes up with probability 1e-10.
+    """
+    target = Points()
+    A, b, points = target.coupling, target.potential.linear, target.points
+    assert (target.view().kind == SPIKED).sum() == 13
+    mean, square, at_point = np.zeros(20), np.zeros(20), np.zeros(20)
+    for group in ([1, 2, 5, 17, 18], *([i] for i in range(20) if i not in (1, 2, 5, 17, 18))):
+        spiked = [i for i in group if i % 3 != 1]
+        weights, found = [], []
+        for model in itertools.product([False, True], repeat=len(spiked)):
+            fixed = [i for i, still in zip(spiked, model, strict=True) if still]
+            free = [i for i in group if i not in fixed]
+            h = b[free] - A[np.ix_(free, fixed)] @ points[fixed]
+            V = np.linalg.inv(A[np.ix_(free, free)])
+            energy = 0.5 * points[fixed] @ A[np.ix_(fixed, fixed)] @ points[fixed] - b[fixed] @ points[fixed]
+            energy += 0.1 * sum(fixed) + 0.5 * (len(spiked) - len(fixed)) - 0.5 * h @ V @ h
+            weights.append(np.exp(-energy) * np.sqrt(np.linalg.det(2.0 * np.pi * V)))
+            x, xx = points.copy(), points**2
+            x[free], xx[free] = V @ h, (V @ h) ** 2 + np.diag(V)
+            found.append((x, xx, np.isin(np.arange(20), fixed)))
+        share = np.array(weights) / sum(weights)
+        for exact, values in zip((mean, square, at_point), zip(*found, strict=True), strict=True):
+            exact[group] = (share @ np.array(values, float))[group]
+    run = bouncy.sample(target, sampler, draws=4000, thin=2, **QUICK)
+    for found, error, exact in (
+        (run.mean, run.mean_se, mean),
+        (run.path_mean, run.path_mean_se, mean),
+        (run.variance, run.variance_se, square - mean**2),
+        (run.path_variance, run.path_variance_se, square - mean**2),
+    ):
+        assert (np.abs(found - exact) < 7 * error + 1e-9).all()
+        assert error.max() < 0.03
+    still = (run.draws.reshape(-1, 20) == points).mean(axis=0)
+    np.testing.assert_allclose(still, at_point, atol=0.07)
+
+
 def test_exchanges_keep_the_law():
     """Catches exchanges of coefficients whose ratio misses a mass, a coupling or the number of partners.
 
@@ -127,7 +226,7 @@ def test_exchanges_keep_the_law():
     target = bouncy.SpikeSlab(X * [1.0, 3.0, 0.5, 1.0, 2.0, 1.0], y, noise_scale=1.0, **scales)
     partners = partners_of(target.potential)
     assert len(set(partners.total)) == 6
-    run = bouncy.sample(target, "gibbs", draws=40_000, keep="means", **QUICK)
+    run = bouncy.sample(target, "gibbs", draws=80_000, keep="means", **QUICK)
     inclusion, mean = models_of(target)
     assert max(run.inclusion_se.max(), run.mean_se.max()) < 0.002
     for name in ("inclusion", "path_inclusion"):
@@ -165,6 +264,20 @@ def test_independent_variables_have_exact_expectations():
         run = bouncy.sample(half, sampler, draws=200, **QUICK)
         np.testing.assert_allclose(run.mean, np.sqrt(2 / np.pi), rtol=1e-12)
         np.testing.assert_allclose(run.variance, 1 - 2 / np.pi, rtol=1e-12)
+
+
+def test_reflections_keep_the_law():
+    """Catches a reflection about another place than the peak, by means and variances of states.
+
+    A score beyond 7 comes up with probability 1e-10; errors are below 0.02, so that one of 0.14 is seen.
+    """
+    m = np.array([0.5, 1.0, 2.0])
+    target = bouncy.TruncatedGaussian(m, cov=1.0, lower=0.0)
+    run = bouncy.sample(target, "gibbs", draws=8000, keep="means", **QUICK)
+    hazard = np.exp(-0.5 * m * m) / np.sqrt(2.0 * np.pi) / ndtr(m)
+    assert max(run.path_mean_se.max(), run.path_variance_se.max()) < 0.02
+    assert (np.abs(run.path_mean - m - hazard) < 7 * run.path_mean_se).all()
+    assert (np.abs(run.path_variance - 1.0 + hazard * (m + hazard)) < 7 * run.path_variance_se).all()
 
 
 def test_products_are_kept_up_to_date():

@@ -21,25 +21,21 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import generic, implements, part
-from bouncy._random import normal, uniform
+from bouncy._random import uniform
 from bouncy.piecewise.coupling import multiply
-from bouncy.piecewise.potential import HALF_LINE, SPIKED
+from bouncy.piecewise.potential import HALF_LINE
 from bouncy.piecewise.products import products_given
+from bouncy.piecewise.spikes import Windows, close_windows, new_windows
 from bouncy.piecewise.truncated import (
-    FULL,
     draw,
     draw_half_line,
     moments,
-    normal_below,
     peak_of,
     spread_of_half_line,
 )
 from bouncy.recorders.batches import Batch
 
 Array = NDArray[np.float64]
-
-# The next row.
-ONE = np.uint64(1)
 
 
 @part()
@@ -60,6 +56,7 @@ class NoExpectations(NamedTuple):
 class Expectations(NamedTuple):
     """Sums over the open batch, and the law of the coordinate that was last looked at."""
 
+    windows: Windows  # scratch of one call of the loop
     open_mean: Array  # (d,) of E[x_i | others], each for as long as it stands
     open_square: Array  # (d,) of E[x_i^2 | others]
     open_cell: Array  # (n,) of the probability of each cell given the others
@@ -89,7 +86,7 @@ def no_expectations() -> NoExpectations:
 
 def new_expectations(d: int, cells: int) -> Expectations:
     """Return an empty recorder of expectations of d coordinates."""
-    return Expectations(np.zeros(d), np.zeros(d), *(np.zeros(cells) for _ in range(7)))
+    return Expectations(new_windows(d), np.zeros(d), np.zeros(d), *(np.zeros(cells) for _ in range(7)))
 
 
 @helper
@@ -103,8 +100,6 @@ def weigh(law, view, i, f, x):
     first, last = np.uint64(view.first[i]), np.uint64(view.first[i + 1])  # unsigned, which skips the wraparound check
     if kind == HALF_LINE:
         return _weigh_half_line(law, view, first, A, g)
-    if kind == SPIKED:
-        return _weigh_spiked(law, view, first, A, g)
     if view.first[i + 1] == view.first[i] + 1:
         _, law.integral[first], mean, variance = _weigh_cell(law, view, first, A, g)
         return mean, variance + mean * mean, 0.0 < law.integral[first] < inf
@@ -148,34 +143,6 @@ def _end_of(view, row):
 
 
 @helper
-def log_odds(view, left, A, g):
-    """Return the logarithm of the mass of a point over that of the normal beside it, up to root / FULL."""
-    c, point = view.shift[left], view.shift[left + ONE]
-    energy = c * (g + 0.5 * A * c) + view.constant[left]
-    tau = normal_tau(view, left, A, g) * view.deviation[left]
-    return energy - 0.5 * tau * tau - point * (g + 0.5 * A * point) + view.log_still[left + ONE]
-
-
-@helper
-def normal_tau(view, left, A, g):
-    """Return the tau of a normal beside a point mass."""
-    return view.slope[left] * (g + A * view.shift[left])
-
-
-@helper
-def _weigh_spiked(law, view, left, A, g):
-    """Do what `weigh` does where there is a normal and a point mass: the two sides of the normal are not told apart."""
-    a, deviation, point = view.slope[left], view.deviation[left], view.shift[left + ONE]
-    tau = normal_tau(view, left, A, g)
-    normal_share = 1.0 / (1.0 + exp(log_odds(view, left, A, g)) * view.root[left] * (1.0 / FULL))
-    point_share = 1.0 - normal_share
-    law.tau[left], law.probability[left], law.probability[left + ONE] = tau, normal_share, point_share
-    mean, scale = view.shift[left] - a * tau * deviation * deviation, a * deviation
-    square = normal_share * (mean * mean + scale * scale) + point_share * point * point
-    return normal_share * mean + point_share * point, square, normal_share >= 0.0
-
-
-@helper
 def _weigh_cell(law, view, row, A, g):
     """Return U at the peak of one cell, the integral of exp(U(peak) - U), and mean and variance of the value."""
     a, c = view.slope[row], view.shift[row]
@@ -194,19 +161,14 @@ def _weigh_cell(law, view, row, A, g):
 
 
 @helper
-def draw_coordinate(law, view, i, state, row, y):
-    """Return a cell and a place in it, drawn from the law that `weigh` has found for coordinate i.
-
-    Now it is in the cell `row` at y, where it stays if it keeps a value that a whole cell stands for.
-    """
+def draw_coordinate(law, view, i, state):
+    """Return a cell and a place in it, drawn from the law that `weigh` has found for coordinate i."""
     kind, first, last = view.kind[i], np.uint64(view.first[i]), np.uint64(view.first[i + 1])
     if kind == HALF_LINE:
         start, away = _end_of(view, first)
         kappa, root, deviation = view.stiffness[first], view.root[first], view.deviation[first]
         slope = away * (law.tau[first] + kappa * start)
         return first, start + away * draw_half_line(state, slope, kappa, root, deviation)
-    if kind == SPIKED:
-        return _draw_spiked(law, view, first, state, np.uint64(row), y)
     new = first
     if view.first[i + 1] > view.first[i] + 1:
         left = uniform(state)
@@ -224,23 +186,25 @@ def draw_coordinate(law, view, i, state, row, y):
 
 
 @helper
-def _draw_spiked(law, view, left, state, row, y):
-    """Return a cell and a place in it where there is a normal and a point mass."""
-    if uniform(state) > law.probability[left]:
-        point = left + ONE
-        return point, y if row == point else view.lower[point]
-    return draw_normal(view, left, law.tau[left], state)
+def reflect_coordinate(law, view, i, state, y):
+    """Return a cell and a place in it, from y to the other side of the peak; drawn where that is not possible.
 
-
-@helper
-def draw_normal(view, left, tau, state):
-    """Return a cell and a place in it from the normal beside a point mass."""
-    deviation, edge = view.deviation[left], view.upper[left]
-    place = (normal(state) - tau * deviation) * deviation
-    if place <= edge:
-        return left, place
-    right = left + ONE + ONE
-    return right, view.lower[right] + (place - edge)
+    On a line all places are exchanged in pairs of equal density, and on a half-line those up to twice the distance of
+    the peak from the end. Places beyond are drawn from what lies beyond.
+    """
+    first = np.uint64(view.first[i])
+    kappa, root, deviation = view.stiffness[first], view.root[first], view.deviation[first]
+    if view.kind[i] == HALF_LINE:
+        start, away = _end_of(view, first)
+        slope = away * (law.tau[first] + kappa * start)
+        if slope < 0.0 and kappa > 0.0:
+            reach, distance = -2.0 * slope * deviation * deviation, away * (y - start)
+            if distance <= reach:
+                return first, start + away * (reach - distance)
+            return first, start + away * (reach + draw_half_line(state, -slope, kappa, root, deviation))
+    elif view.first[i + 1] == view.first[i] + 1 and view.lower[first] == -inf and view.upper[first] == inf:
+        return first, -2.0 * law.tau[first] * deviation * deviation - y
+    return draw_coordinate(law, view, i, state)
 
 
 @helper
@@ -252,13 +216,6 @@ def record_law(recorder, view, i, x, mean, square, weight):
     first, last = np.uint64(view.first[i]), np.uint64(view.first[i + 1])
     if view.first[i + 1] == view.first[i] + 1:
         law.open_cell[first] += weight
-    elif view.kind[i] == SPIKED:
-        edge = (law.tau[first] + view.stiffness[first] * view.upper[first]) * view.deviation[first]
-        share = weight * law.probability[first]
-        below = share * normal_below(edge)
-        law.open_cell[first] += below
-        law.open_cell[first + ONE] += weight * law.probability[first + ONE]
-        law.open_cell[first + ONE + ONE] += share - below
     else:
         for row in range(first, last):
             law.open_cell[row] += weight * law.probability[row]
@@ -284,3 +241,19 @@ def _record_laws(law, recorder, view, x, f, weight):
     for i in range(x.size):
         mean, square, _ = weigh(law, view, i, f[i] - view.linear[i], x[i])
         record_law(recorder, view, i, x, mean, square, weight)
+
+
+@generic
+def close_laws(law, recorder, view, weight):
+    """Add what was added up during a call of the loop, each sweep for a time, to the sums over the open batch."""
+
+
+@implements(close_laws, NoExpectations)
+def _close_nothing(law, recorder, view, weight):
+    pass
+
+
+@implements(close_laws, Expectations)
+def _close_laws(law, recorder, view, weight):
+    if view.spikes.size > 0:
+        close_windows(law.windows, view, recorder, weight)

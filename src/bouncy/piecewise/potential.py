@@ -24,6 +24,7 @@ from bouncy._dispatch import part
 from bouncy._memory import read_only
 from bouncy._validation import first_true
 from bouncy.piecewise.coupling import Dense, Matrix, Sparse, as_coupling
+from bouncy.piecewise.spikes import CONSTANTS, arranged
 from bouncy.piecewise.weights import log_masses
 
 Array = NDArray[np.float64]
@@ -304,11 +305,14 @@ class View(NamedTuple):
     log_still: Array  # (n,) logarithm of the mass of a cell that stands for one value; 0 for others
     diagonal: Array  # (d,) of A
     kind: NDArray[np.int64]  # (d,) see below
+    spikes: Array  # what `spikes.py` needs of coordinates that are normal or at a point; empty without them
 
 
 # Kinds of coordinates, by their law given the others: any, on one half-line, or a normal beside a point mass, whose
 # three cells are its two sides with the point between them.
 ANY, HALF_LINE, SPIKED = range(3)
+# Masses of a point and its normal that differ by more than this, as a logarithm, are left to sums of logarithms.
+_SIMILAR = 300.0
 
 
 def new_view(potential: Potential, scale: Array) -> View:
@@ -327,6 +331,7 @@ def new_view(potential: Potential, scale: Array) -> View:
     root = np.sqrt(np.maximum(stiffness, 0.0))
     with np.errstate(divide="ignore"):
         deviation = 1.0 / root
+    kind = kinds_of(potential)
     return View(
         coupling,
         linear,
@@ -339,7 +344,8 @@ def new_view(potential: Potential, scale: Array) -> View:
         deviation=deviation,
         log_still=log_still,
         diagonal=potential.diagonal().copy(),  # that of a dense matrix cannot be written to
-        kind=kinds_of(potential),
+        kind=kind,
+        spikes=arranged_spikes(potential, kind),
     )
 
 
@@ -359,10 +365,30 @@ def kinds_of(potential: Potential) -> NDArray[np.int64]:
     for row in (left, point, right):
         spiked &= (cells.tilt[row] == 0.0) & (cells.curvature[row] == 0.0)
     spiked &= (cells.lower[left] == -np.inf) & (cells.upper[right] == np.inf)
-    end = cells.slope[left] * cells.upper[left] + cells.shift[left]
-    spiked &= end == cells.slope[right] * cells.lower[right] + cells.shift[right]
-    kinds[three[spiked]] = SPIKED
+    for row, ends in ((left, cells.upper), (right, cells.lower)):
+        spiked &= (cells.slope[row] > 0.0) & (cells.slope[row] * ends[row] + cells.shift[row] == cells.shift[point])
+    three = three[spiked]
+    kinds[three[np.abs(_log_odds(potential, three)) < _SIMILAR]] = SPIKED
     return kinds
+
+
+def _log_odds(potential: Potential, spiked: NDArray[np.int64]) -> Array:
+    """Return the logarithm of the mass of a point over that of the normal beside it, whose mean is at the point."""
+    left = potential.cells.first[spiked]
+    log_scale, A = potential.cells.log_scale, potential.diagonal()[spiked]
+    odds: Array = log_scale[left + 1] - log_scale[left] - 0.5 * np.log(2.0 * np.pi / A)
+    return odds
+
+
+def arranged_spikes(potential: Potential, kind: NDArray[np.int64]) -> Array:
+    """Return the constants of coordinates that are normal or at a point, as `spikes.py` reads them."""
+    (spiked,) = np.nonzero(kind == SPIKED)
+    constants = np.zeros((len(CONSTANTS), kind.size if spiked.size else 0))
+    A = potential.diagonal()[spiked]
+    point = potential.cells.shift[potential.cells.first[spiked] + 1]
+    odds = np.exp(_log_odds(potential, spiked))
+    constants[:, spiked] = A, point, 1.0 / A, 1.0 / np.sqrt(A), odds, 1.0 / odds, np.ones(A.size)
+    return arranged(constants)
 
 
 def _jump(at_upper: Array, at_lower: Array, first: NDArray[np.int64]) -> Array:

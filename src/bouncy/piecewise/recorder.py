@@ -304,10 +304,8 @@ def end_sweep(recorder, x, log_prob):
     """Take a draw when one is due; x, (d,), is where the particle is, and `log_prob` the target's log p(x)."""
     lowest, highest = recorder.extremes[0], recorder.extremes[1]
     for i in range(x.size):
-        if x[i] < lowest[i]:
-            lowest[i] = x[i]
-        if x[i] > highest[i]:
-            highest[i] = x[i]
+        lowest[i] = min(lowest[i], x[i])
+        highest[i] = max(highest[i], x[i])
     tally = recorder.tally
     tally[SINCE_DRAW] += 1
     if tally[SINCE_DRAW] == tally[THIN]:

@@ -108,16 +108,6 @@ def spread_of_half_line(rho, root, deviation):
 
 
 @helper
-def normal_below(z):
-    """Return the probability that a standard normal is below z, with an error of 1e-16."""
-    if abs(z) >= _FURTHEST:
-        return 1.0 if z > 0.0 else 0.0
-    k, s, _ = _panel(-abs(z), 1.0, 1.0)
-    inside = _value(_INTEGRALS, k, s) * (1.0 / FULL)
-    return inside if z > 0.0 else 1.0 - inside
-
-
-@helper
 def _panel(rho, root, deviation):
     """Return the panel of the table, the distance from its middle, and the length in which the table measures t."""
     unit = deviation if rho < 0.0 else 1.0 / (rho + root)

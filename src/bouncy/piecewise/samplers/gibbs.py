@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from math import exp
+from math import exp, inf, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,23 +13,32 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
-from bouncy._random import new_state, uniform
+from bouncy._random import new_state, normal, uniform
 from bouncy._samplable import Samplable
 from bouncy.piecewise.contract import PathTarget, PiecewiseTarget
 from bouncy.piecewise.coupling import add_column, entry, multiply
-from bouncy.piecewise.expectations import (
-    ONE,
-    draw_coordinate,
-    draw_normal,
-    log_odds,
-    normal_tau,
-    record_law,
-    weigh,
-)
+from bouncy.piecewise.expectations import draw_coordinate, record_law, reflect_coordinate, weigh
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.potential import SPIKED, Potential, kinds_of
-from bouncy.piecewise.products import products_point
-from bouncy.piecewise.recorder import draw_is_due, end_sweep, record_state
+from bouncy.piecewise.products import products_given, products_point
+from bouncy.piecewise.recorder import draw_is_due, end_sweep, record_point, record_state
+from bouncy.piecewise.spikes import (
+    DEVIATION,
+    IS_SPIKED,
+    ODDS,
+    ONE,
+    POINT,
+    RATIO,
+    SLOPE,
+    STAYS,
+    VARIANCE,
+    WINDOW,
+    add_up,
+    find_ratios,
+    find_slopes,
+    place_of,
+    slope_at_point,
+)
 from bouncy.piecewise.weights import log_density
 from bouncy.recorders.contract import FLIPS, HITS
 from bouncy.samplers._scan import RANDOM_SUMMARY
@@ -43,6 +52,9 @@ _SCANS = ("systematic", "random")
 _STALE_SWEEPS = 64
 # Coefficients are exchanged whose correlation, given all others, is at least this; so often for each that is not zero.
 _CORRELATED, _EXCHANGES = 0.5, 2
+# Correlation of a coefficient that is not zero with its next value, given the others, and what is left for noise.
+_OVERRELAXED = -0.9
+_NOISE = sqrt(1.0 - _OVERRELAXED**2)
 
 
 @dataclass(frozen=True)
@@ -53,8 +65,15 @@ class Gibbs(PathSampler):
     truncated normals, exponentials, uniforms and point masses, whose weights are in closed form. Each is drawn from
     that in turn, in O(d), or with a sparse precision in the number of variables that it is coupled to.
 
-    Coefficients that may be zero (`SpikeSlab`) are also exchanged, if two are strongly correlated: one that is not zero
-    becomes zero, the other is drawn given that, and both are accepted with probability min(1, ratio of their masses).
+    In every other sweep in turn, variables that are normal, or normal on a half-line, are reflected about the peak of
+    their law given the others instead, where the density on the other side is the same. Strongly correlated variables
+    then go on in one direction for longer, instead of wandering (overrelaxation).
+
+    Coefficients that may be zero (`SpikeSlab`) are moved by steps with the same law that forget faster, in turn: one
+    that is not zero goes to the other side of its mean given the others (overrelaxation with correlation -0.9, Adler),
+    and each goes from zero to its normal law or back with probability min(1, ratio of their masses) (Liu). If two are
+    strongly correlated they are also exchanged: one that is not zero becomes zero, the other is drawn given that, and
+    both are accepted with probability min(1, ratio of their masses).
 
     Parameters
     ----------
@@ -69,7 +88,8 @@ class Gibbs(PathSampler):
 
     References
     ----------
-    Geman & Geman (1984), IEEE Trans. PAMI 6, 721. Gelfand & Smith (1990), J. Amer. Statist. Assoc. 85, 398.
+    Geman & Geman (1984), IEEE Trans. PAMI 6, 721. Gelfand & Smith (1990), J. Amer. Statist. Assoc. 85, 398. Adler
+    (1981), Phys. Rev. D 23, 2901. Liu (1996), Biometrika 83, 681.
 
     Examples
     --------
@@ -162,7 +182,10 @@ class Scan(NamedTuple):
     rng: NDArray[np.uint64]  # (4,)
     random: bool  # whether coordinates come in random order
     partners: Partners
-    pool: NDArray[np.int64]  # (d,) scratch: coordinates that may be exchanged
+    # Scratch: coordinates that are drawn one by one, how many these are, and those that may be at a point and are not.
+    single: NDArray[np.int64]  # (d,)
+    singles: NDArray[np.int64]  # (1,)
+    pool: NDArray[np.int64]  # (d,)
 
 
 def new_scan(
@@ -178,16 +201,23 @@ def new_scan(
         rng=rng,
         random=random,
         partners=_partners_of_none(y.size) if partners is None else partners,
+        single=np.zeros(y.size, np.int64),
+        singles=np.zeros(1, np.int64),
         pool=np.zeros(y.size, np.int64),
     )
 
 
 @implements(settle, Scan)
 def _settle(scan, view, evaluations):
+    n = 0
     for i in range(scan.y.size):
         row = scan.row[i]
         scan.y[i] = min(max(scan.y[i], view.lower[row]), view.upper[row])
         scan.x[i] = view.slope[row] * scan.y[i] + view.shift[row]
+        if scan.random or view.kind[i] != SPIKED:
+            scan.single[n] = i
+            n += 1
+    scan.singles[0] = n
     _renew(scan, view)
 
 
@@ -206,38 +236,56 @@ def _sweep(scan, view, recorder, sweep_time):
     if scan.stale[0] == _STALE_SWEEPS:
         _renew(scan, view)
     scan.stale[0] += 1
-    # At random, a coordinate may come twice or not at all: expectations are those at the end of the sweep, in turn.
-    for k in range(2 * d if scan.random else d):
-        moves, records = k < d, not scan.random or k >= d
-        i = k if moves else k - d
-        if scan.random and moves:
-            i = min(np.int64(uniform(scan.rng) * d), d - 1)
-        mean, square, proper = weigh(recorder.expectations, view, i, scan.F[i], x[i])
-        if records:
-            record_law(recorder, view, i, x, mean, square, sweep_time)
-        if not proper or (moves and not _move(scan, view, recorder, i)):
+    if not _draw_singles(scan, view, recorder, sweep_time):
+        return False
+    if scan.singles[0] < d:
+        _overrelax(scan, view, recorder)
+        if not _flip_all(scan, view, recorder, sweep_time):
             return False
     recorder.open_events[HITS] += d
     if scan.partners.partner.size:
         _exchange(scan, view, recorder)
-    record_state(recorder, view, scan.row, x, sweep_time)
-    products_point(recorder.products, x, sweep_time)
+    _record(scan, view, recorder, sweep_time)
     end_sweep(recorder, x, log_density(view, scan.row, x, scan.F) if draw_is_due(recorder) else 0.0)
     return True
 
 
 @helper
+def _draw_singles(scan, view, recorder, sweep_time):
+    """Draw coordinates one by one given the others; return whether there is a law for each."""
+    n = scan.singles[0]
+    # At random, a coordinate may come twice or not at all: expectations are those at the end of the sweep, in turn.
+    for k in range(2 * n if scan.random else n):
+        moves, records = k < n, not scan.random or k >= n
+        i = scan.single[k if moves else k - n]
+        if scan.random and moves:
+            i = min(np.int64(uniform(scan.rng) * n), n - 1)
+        mean, square, proper = weigh(recorder.expectations, view, i, scan.F[i], scan.x[i])
+        if records:
+            record_law(recorder, view, i, scan.x, mean, square, sweep_time)
+        if not proper or (moves and not _move(scan, view, recorder, i)):
+            return False
+    return True
+
+
+@helper
 def _move(scan, view, recorder, i):
-    """Draw coordinate i from the law that was found for it, and return whether there is one."""
-    row, y = draw_coordinate(recorder.expectations, view, i, scan.rng, scan.row[i], scan.y[i])
-    _put(scan, view, recorder, i, row, y)
+    """Move coordinate i by the law that was found for it, and return whether there is one.
+
+    In every other sweep it is reflected about the peak if possible. Draws in the sweeps between make the chain ergodic.
+    """
+    law = recorder.expectations
+    if scan.random or scan.stale[0] % 2:
+        row, y = draw_coordinate(law, view, i, scan.rng)
+    else:
+        row, y = reflect_coordinate(law, view, i, scan.rng, scan.y[i])
+    _put(scan, view, recorder, i, row, y, view.slope[row] * y + view.shift[row])
     return not np.isnan(y)
 
 
 @helper
-def _put(scan, view, recorder, i, row, y):
-    """Put coordinate i at y in a cell."""
-    x = view.slope[row] * y + view.shift[row]
+def _put(scan, view, recorder, i, row, y, x):
+    """Put coordinate i at y in a cell, where its value is x."""
     change = x - scan.x[i]
     if np.int64(row) != scan.row[i]:
         recorder.flips[i] += 1
@@ -245,6 +293,121 @@ def _put(scan, view, recorder, i, row, y):
     scan.y[i], scan.x[i], scan.row[i] = y, x, row
     if change != 0.0:
         add_column(view.coupling, i, change, scan.F)
+
+
+@helper
+def _put_spike(scan, view, recorder, i, point, x):
+    """Put a coordinate that is normal or at its point at the value x."""
+    row = np.uint64(view.first[i])
+    if x == point:
+        _put(scan, view, recorder, i, row + ONE, view.lower[row + ONE], x)
+        return
+    if x > point:
+        row += ONE + ONE
+    y = (x - view.shift[row]) / view.slope[row]
+    _put(scan, view, recorder, i, row, min(max(y, view.lower[row]), view.upper[row]), x)
+
+
+@helper
+def _find_pool(scan, view):
+    """Find the coordinates that may be at a point and are not, in order, and return how many they are."""
+    size, d, constants = 0, scan.x.size, view.spikes
+    for start in range(0, d, WINDOW):
+        at, _ = place_of(start)
+        for i in range(start, min(start + WINDOW, d)):
+            k = at + np.uint64(i - start)
+            if scan.x[i] != constants[k + POINT] and constants[k + IS_SPIKED] != 0.0:
+                scan.pool[size] = i
+                size += 1
+    return size
+
+
+@helper
+def _overrelax(scan, view, recorder):
+    """Move coordinates that are not at their point to the other side of their means given the others (Adler 1981)."""
+    for k in range(_find_pool(scan, view)):
+        i = scan.pool[k]
+        at, _ = place_of(i)
+        point = view.spikes[at + POINT]
+        mean = point - slope_at_point(view.spikes, at, scan.F[i], scan.x[i]) * view.spikes[at + VARIANCE]
+        noise = _NOISE * view.spikes[at + DEVIATION] * normal(scan.rng)
+        _put_spike(scan, view, recorder, i, point, mean + _OVERRELAXED * (scan.x[i] - mean) + noise)
+
+
+@helper
+def _flip_all(scan, view, recorder, weight):
+    """Let coordinates that are normal or at their point go to the other side, in turn; return whether all have a law.
+
+    The first that goes is found from one random number: it is where the probability that all have stayed falls below.
+    """
+    windows, d = recorder.expectations.windows, scan.x.size
+    found, constants = windows.found, view.spikes
+    stayed, bound, total = 1.0, uniform(scan.rng), 0.0
+    for window in range((d + WINDOW - 1) // WINDOW):
+        start = window * WINDOW
+        at, to = place_of(start)
+        begin, end = 0, min(WINDOW, d - start)
+        while begin < end:
+            find_slopes(found, constants, scan.F, scan.x, window, begin, end)
+            all_stay = find_ratios(found, constants, scan.x, window, begin, end)
+            k = end
+            if stayed * all_stay > bound:
+                stayed *= all_stay
+            else:
+                k = begin
+                while k < end and stayed * found[to + STAYS + np.uint64(k)] > bound:
+                    stayed *= found[to + STAYS + np.uint64(k)]
+                    k += 1
+            _give_products(scan, view, recorder, window, begin, min(k + 1, end), weight)
+            if k < end:
+                _flip(scan, view, recorder, start + k, at + np.uint64(k), found[to + SLOPE + np.uint64(k)])
+                stayed, bound = 1.0, uniform(scan.rng)
+            begin = k + 1
+        total += add_up(found, constants, window)
+    windows.sweeps[0] += 1
+    return abs(total) < inf
+
+
+@helper
+def _flip(scan, view, recorder, i, at, r):
+    """Put a coordinate at its point, or draw it if it is there."""
+    point = x = view.spikes[at + POINT]
+    if scan.x[i] == point:
+        x = point - r * view.spikes[at + VARIANCE] + view.spikes[at + DEVIATION] * normal(scan.rng)
+    _put_spike(scan, view, recorder, i, point, x)
+
+
+@helper
+def _give_products(scan, view, recorder, window, begin, end, weight):
+    """Account for E[x_i | others] x_j of some coordinates of a window."""
+    if recorder.products.given.size == 0:
+        return
+    for i in range(window * WINDOW + begin, window * WINDOW + end):
+        if view.kind[i] == SPIKED:
+            at, to = place_of(i)
+            found, constants = recorder.expectations.windows.found, view.spikes
+            point, variance = constants[at + POINT], constants[at + VARIANCE]
+            share, mean = 1.0 / (1.0 + found[to + RATIO]), point - found[to + SLOPE] * variance
+            square = share * (mean * mean + variance) + (1.0 - share) * point * point
+            products_given(recorder.products, i, share * mean + (1.0 - share) * point, square, scan.x, weight)
+
+
+@helper
+def _record(scan, view, recorder, weight):
+    """Account for the state at the end of a sweep; of coordinates at their point, what they miss is added later."""
+    n = scan.singles[0]
+    if n == scan.x.size:
+        record_state(recorder, view, scan.row, scan.x, weight)
+    else:
+        for k in range(n):
+            i = scan.single[k]
+            record_point(recorder, i, scan.row[i], scan.x[i], view.slope[scan.row[i]], weight)
+        for k in range(_find_pool(scan, view)):
+            i = scan.pool[k]
+            point = np.uint64(view.first[i]) + ONE
+            record_point(recorder, i, scan.row[i], scan.x[i], view.slope[scan.row[i]], weight)
+            record_point(recorder, i, point, view.shift[point], 0.0, -weight)
+    products_point(recorder.products, scan.x, weight)
 
 
 @helper
@@ -281,15 +444,16 @@ def _partner(scan, i):
 @helper
 def _replace(scan, view, recorder, i, j):
     """Try to let coordinate i be at its point, and j, which is at its own, anywhere else; return whether it is done."""
-    left_i, left_j = np.uint64(view.first[i]), np.uint64(view.first[j])
-    change = view.shift[left_i + ONE] - scan.x[i]
-    g_i = scan.F[i] - view.diagonal[i] * scan.x[i]
-    g_j = scan.F[j] - view.diagonal[j] * scan.x[j] + entry(view.coupling, j, i) * change
-    cost = log_odds(view, left_j, view.diagonal[j], g_j) - log_odds(view, left_i, view.diagonal[i], g_i)
-    ways = view.root[left_i] * scan.partners.total[i] / (view.root[left_j] * scan.partners.total[j])
-    if uniform(scan.rng) > ways * exp(-cost):
+    constants = view.spikes
+    (at_i, _), (at_j, _) = place_of(i), place_of(j)
+    point_i = constants[at_i + POINT]
+    r_i = slope_at_point(constants, at_i, scan.F[i], scan.x[i])
+    r_j = slope_at_point(constants, at_j, scan.F[j], scan.x[j])
+    r_j += entry(view.coupling, j, i) * (point_i - scan.x[i])
+    gain = 0.5 * (r_j * r_j * constants[at_j + VARIANCE] - r_i * r_i * constants[at_i + VARIANCE])
+    ways = constants[at_i + ODDS] * scan.partners.total[i] / (constants[at_j + ODDS] * scan.partners.total[j])
+    if uniform(scan.rng) > ways * exp(min(gain, 700.0)):
         return False
-    row, y = draw_normal(view, left_j, normal_tau(view, left_j, view.diagonal[j], g_j), scan.rng)
-    _put(scan, view, recorder, i, left_i + ONE, view.lower[left_i + ONE])
-    _put(scan, view, recorder, j, row, y)
+    _put_spike(scan, view, recorder, i, point_i, point_i)
+    _flip(scan, view, recorder, j, at_j, r_j)
     return True

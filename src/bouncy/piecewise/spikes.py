@@ -1,0 +1,152 @@
+"""Coordinates that are normal or at a point, as coefficients that may be zero, many of them at a time.
+
+Given all others, such a coordinate is normal with the precision A_ii, or at its point. With
+
+    r = (A x - b)_i - A_ii (x_i - point),
+
+the slope of the quadratic form at the point, the mean of the normal is point - r / A_ii, and the mass of the point over
+that of the normal is odds exp(-r^2 / (2 A_ii)). Coordinates are looked at in windows. Rows of numbers, one for each
+coordinate of a window, lie behind each other in one array: compilers see that they do not overlap, and make vector code
+of loops over them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bouncy._compile import helper
+from bouncy._dispatch import part
+from bouncy._vector import exp, scaled_tail, vectorised
+
+Array = NDArray[np.float64]
+
+# The next row.
+ONE = np.uint64(1)
+# Coordinates of a window.
+WINDOW = 16
+# Rows of constants; the last is 1 for a coordinate that is normal or at a point, 0 for others.
+CONSTANTS = PRECISION, POINT, VARIANCE, DEVIATION, ODDS, PER_ODDS, IS_SPIKED = tuple(
+    np.uint64(WINDOW * k) for k in range(7)
+)
+# Rows of what is found: r, the mass of the point over that of the normal, the probability to stay, and sums of the
+# probability of the normal, of it times r, r^2 and the probability to be below the point.
+_FOUND = SLOPE, RATIO, STAYS, SUM, SUM_R, SUM_RR, SUM_BELOW = tuple(np.uint64(WINDOW * k) for k in range(7))
+_CONSTANTS_OF_WINDOW, _FOUND_OF_WINDOW = WINDOW * len(CONSTANTS), WINDOW * len(_FOUND)
+
+
+def arranged(rows: Array) -> Array:
+    """Return rows of numbers, one for each coordinate, as windows of them, (windows * rows * WINDOW,)."""
+    windows = -(-rows.shape[1] // WINDOW)
+    padded = np.zeros((rows.shape[0], windows * WINDOW))
+    padded[:, : rows.shape[1]] = rows
+    return padded.reshape(rows.shape[0], windows, WINDOW).transpose(1, 0, 2).ravel()
+
+
+@part()
+class Windows(NamedTuple):
+    """Scratch of one call of the loop: what is found, and for how many sweeps it was added up."""
+
+    found: Array  # windows of the rows above
+    sweeps: NDArray[np.int64]  # (1,)
+
+
+def new_windows(d: int) -> Windows:
+    """Return windows of d coordinates."""
+    return Windows(arranged(np.zeros((len(_FOUND), d))), np.zeros(1, np.int64))
+
+
+@helper
+def place_of(i):
+    """Return the places of coordinate i in rows of constants and in rows of what is found."""
+    window, k = i // WINDOW, i % WINDOW
+    return np.uint64(window * _CONSTANTS_OF_WINDOW + k), np.uint64(window * _FOUND_OF_WINDOW + k)
+
+
+@helper
+def slope_at_point(constants, at, f, x):
+    """Return r of a coordinate, whose entry of A x - b is f."""
+    return f - constants[at + PRECISION] * (x - constants[at + POINT])
+
+
+@helper
+def find_slopes(found, constants, F, x, window, begin, end):
+    """Find r for the coordinates of a window from `begin` on; it ends before `end`."""
+    at, to = np.uint64(window * _CONSTANTS_OF_WINDOW), np.uint64(window * _FOUND_OF_WINDOW)
+    first = np.uint64(window * WINDOW)
+    for j in range(begin, end):
+        k = np.uint64(j)
+        found[to + SLOPE + k] = slope_at_point(constants, at + k, F[first + k], x[first + k])
+
+
+@vectorised
+def find_ratios(found, constants, x, window, begin, end):
+    """Find from r what the masses are, and how probable it is that a coordinate stays a normal, or at its point.
+
+    It goes to the other side with probability min(1, ratio of their masses). Returns the probability that all from
+    `begin` on stay.
+    """
+    at, to = np.uint64(window * _CONSTANTS_OF_WINDOW), np.uint64(window * _FOUND_OF_WINDOW)
+    first, all_stay = np.uint64(window * WINDOW), 1.0
+    for j in range(end):
+        k = np.uint64(j)
+        r = found[to + SLOPE + k]
+        ratio = constants[at + ODDS + k] * exp(-0.5 * r * r * constants[at + VARIANCE + k])
+        leaves = min(1.0 / ratio if x[first + k] == constants[at + POINT + k] else ratio, 1.0)
+        stays = 1.0 - constants[at + IS_SPIKED + k] * leaves
+        found[to + RATIO + k] = ratio
+        found[to + STAYS + k] = stays
+        all_stay *= stays if j >= begin else 1.0
+    return all_stay
+
+
+@vectorised
+def add_up(found, constants, window):
+    """Add the laws of the coordinates of a window, as they were when each was looked at, to the sums.
+
+    Returns a number that is finite if all r are.
+    """
+    at, to = np.uint64(window * _CONSTANTS_OF_WINDOW), np.uint64(window * _FOUND_OF_WINDOW)
+    total = 0.0
+    for j in range(WINDOW):
+        k = np.uint64(j)
+        r, ratio = found[to + SLOPE + k], found[to + RATIO + k]
+        share = 1.0 / (1.0 + ratio)
+        found[to + SUM + k] += share
+        found[to + SUM_R + k] += share * r
+        found[to + SUM_RR + k] += share * r * r
+        z = r * constants[at + DEVIATION + k]
+        beyond = scaled_tail(abs(z)) * ratio * constants[at + PER_ODDS + k]
+        found[to + SUM_BELOW + k] += share * (beyond if z < 0.0 else 1.0 - beyond)
+        total += r * constants[at + IS_SPIKED + k]
+    return total
+
+
+@helper
+def close_windows(windows, view, recorder, weight):
+    """Add what was added up to the sums of the recorder, each sweep for a time, and begin anew.
+
+    The path of a coordinate that is at its point is accounted for here too: recorded is how it differs from that.
+    """
+    law, found, constants = recorder.expectations, windows.found, view.spikes
+    time = weight * windows.sweeps[0]
+    windows.sweeps[0] = 0
+    for i in range(view.kind.size):
+        at, to = place_of(i)
+        if constants[at + IS_SPIKED] == 0.0:
+            continue
+        point, variance, left = constants[at + POINT], constants[at + VARIANCE], np.uint64(view.first[i])
+        share, below = weight * found[to + SUM], weight * found[to + SUM_BELOW]
+        shift = -weight * variance * found[to + SUM_R]
+        law.open_mean[i] += point * time + shift
+        square = variance * (share + weight * variance * found[to + SUM_RR])
+        law.open_square[i] += point * (point * time + 2.0 * shift) + square
+        law.open_cell[left] += below
+        law.open_cell[left + ONE] += time - share
+        law.open_cell[left + ONE + ONE] += share - below
+        recorder.open_mean[i] += point * time
+        recorder.open_square[i] += point * point * time
+        recorder.open_cell[left + ONE] += time
+        found[to + SUM] = found[to + SUM_R] = found[to + SUM_RR] = found[to + SUM_BELOW] = 0.0
