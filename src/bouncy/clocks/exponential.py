@@ -161,24 +161,51 @@ def _new_velocity(clock, t):
 
 @helper
 def _open_window(clock, t):
-    """Choose the sites near their walls at time t, where z and w hold all distances and speeds, and start a leg."""
+    """Open a window at time t, where z and w hold all distances and speeds."""
+    z, w, chosen = clock.z, clock.w, clock.chosen
+    length = _WINDOW * z.size**0.25
+    for i in range(z.size):
+        chosen[i] = _is_near(z[i], w[i], z.size, length)
+    _gather(clock, t, length)
+
+
+@helper
+def _next_window(clock, t):
+    """Move all sites to time t and open a window there, in one pass over them: those near their walls are mended."""
+    leg, z, w, chosen = clock.leg, clock.z, clock.w, clock.chosen
+    length = _WINDOW * z.size**0.25
+    dt, elapsed, drift = t - leg[T_LEG], t - leg[T_WINDOW], leg[DRIFT]
+    lag = leg[LAG] + drift * dt
+    for i in range(z.size):
+        z_i, w_i = z[i] + w[i] * elapsed + lag, w[i] + drift
+        z[i], w[i] = z_i, w_i
+        chosen[i] = _is_near(z_i, w_i, z.size, length)
+    for j in range(clock.count[N_NEAR]):
+        i = clock.near[j]
+        z[i], w[i] = max(clock.near_z[j] + clock.near_w[j] * dt, 0.0), clock.near_w[j]
+        chosen[i] = _is_near(z[i], w[i], z.size, length)
+    _gather(clock, t, length)
+
+
+@helper
+def _is_near(z, w, d, length):
+    """Return whether a site may hit its wall in a window of some length, with the drift that is allowed for."""
+    return (d <= _SMALL) | (z + (w - _DRIFT * length / d) * length < 0.0)
+
+
+@helper
+def _gather(clock, t, length):
+    """Gather the sites that were chosen as near their walls at time t, and start a leg."""
     leg, count = clock.leg, clock.count
-    z, w = clock.z, clock.w
-    d = z.size
-    length = _WINDOW * d**0.25
-    allowed = _DRIFT * length / d
-    small = d <= _SMALL
-    near, chosen = clock.near, clock.chosen
-    for i in range(d):
-        chosen[i] = small | (z[i] + (w[i] - allowed) * length < 0.0)
-    n = _compress(chosen, d, near)
+    z, w, near = clock.z, clock.w, clock.near
+    n = _compress(clock.chosen, z.size, near)
     for j in range(n):
         i = near[j]
         clock.near_z[j] = z[i]
         clock.near_w[j] = w[i]
     leg[SLOPE] = _total(w)
     leg[T_WINDOW] = t
-    leg[T_WINDOW_END] = t + (_SMALL_WINDOW if small else length)
+    leg[T_WINDOW_END] = t + (_SMALL_WINDOW if z.size <= _SMALL else length)
     leg[DRIFT] = 0.0
     leg[LAG] = 0.0
     leg[T_LEG] = t
@@ -252,8 +279,7 @@ def _bounce(clock, t):
     _start_leg(clock, t, kick)
     length = leg[T_WINDOW_END] - leg[T_WINDOW]
     if leg[DRIFT] * clock.z.size < -_DRIFT * length:
-        position(clock, t, clock.z, clock.w)
-        _open_window(clock, t)
+        _next_window(clock, t)
 
 
 @implements(fill, ExponentialBilliard)
@@ -298,8 +324,7 @@ def _fill(clock, t_stop, times, sites):
             _new_velocity(clock, t_end)
             count[REFRESHMENTS] += 1
         elif t_end == leg[T_WINDOW_END]:
-            position(clock, t_end, clock.z, clock.w)
-            _open_window(clock, t_end)
+            _next_window(clock, t_end)
         else:
             _start_leg(clock, t_end, 0.0)
 
