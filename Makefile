@@ -67,7 +67,7 @@ dist-check: $(REPO)/.ready ## Build wheel and sdist, and try both in an empty en
 test-long: $(READY) ## Run the long statistical tests
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
 
-test-pymc: $(PYMC)/.ready ## Test the PyMC step method, in an environment of its own (PyMC holds numba back)
+test-pymc: $(PYMC)/.ready ## Test the PyMC step method, in an environment of its own
 	$(PYMC)/bin/python -m pytest -n $(JOBS) tests/test_pymc.py tests/test_pymc_density.py
 
 mutants: $(READY) ## Plant known bugs one by one and check that a test turns red for each
@@ -134,7 +134,7 @@ $(OLDEST)/.ready: $(REPO)/.ready
 	@touch $@
 
 $(DOCS)/.ready: $(READY)
-	$(call install,$(DOCS),--editable ".[plots]",docs)
+	$(call install,$(DOCS),--editable ".[plots,pymc]",docs)
 
 # Make an environment (1) with the package and an extra (2), or without it, and a group (3) of tools.
 define install
