@@ -112,6 +112,13 @@ def _call_by_public_names() -> None:
                 part.__module__ = module.__name__
 
 
+def _show_arguments_of_steps() -> None:
+    """Let the PyMC step say what it takes: PyMC makes steps by a `__new__` that takes anything."""
+    step = bouncy.pymc.BouncyBinary
+    _, *arguments = inspect.signature(step.__init__).parameters.values()
+    step.__signature__ = inspect.Signature(arguments)
+
+
 def _link_pages(app: Sphinx, doctree: nodes.document) -> None:
     """Lead links to Markdown files outside of this folder to the pages that include them."""
     for link in doctree.findall(addnodes.pending_xref):
@@ -133,6 +140,7 @@ def _keep_bars(app: Sphinx, what: str, name: str, part: object, options: object,
 
 def setup(app: Sphinx) -> None:
     _call_by_public_names()
+    _show_arguments_of_steps()
     app.connect("autodoc-process-docstring", _keep_bars)
     app.connect("autodoc-process-bases", _public_bases)
     app.connect("doctree-read", _link_pages)
