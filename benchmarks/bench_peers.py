@@ -21,7 +21,7 @@ from peers.samplers import ENTRIES, LEFT_OUT, Entry, running  # noqa: E402
 from report import environment  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
-RESULTS, PICTURE = ROOT / "benchmarks" / "results", ROOT / "docs" / "images" / "peers.png"
+RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 # Draws of the first call, which compiles.
 _FIRST = 2
 _ROUNDS, _SECONDS = 7, 0.4
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
         if options.out is not None:  # after each model: minutes of work should survive an error in the next
             content |= {"environment": environment(), "versions": _versions(entries), "rounds": _ROUNDS}
             content["left_out"] = skipped | LEFT_OUT
-            table.save(content, options.out, PICTURE if options.out == RESULTS else None)
+            table.save(content, options.out, DOCS if options.out == RESULTS else None)
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:

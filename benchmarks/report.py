@@ -118,7 +118,7 @@ def as_markdown(sections: Sequence[Section]) -> str:
         if section.name == "growth":
             lines += ["![Cost of an attempted flip against the number of spins](growth.png)", ""]
         if section.name == "clusters":
-            lines += ["![Autocorrelation times of Swendsen-Wang against the side of the torus](clusters.png)", ""]
+            lines += ["![Autocorrelation times of clusters against the side of the torus](clusters.png)", ""]
     lines += ["## Goals", "", verdict(sections), ""]
     return "\n".join(lines)
 

@@ -13,6 +13,8 @@ from sphinx.application import Sphinx
 
 import bouncy
 
+os.environ.setdefault("PYTENSOR_FLAGS", "cxx=")  # the PyMC example is compiled by numba, and needs no C compiler
+
 HERE = Path(__file__).parent
 # Markdown files outside of this folder, and the pages that include them.
 PAGES = {
@@ -58,7 +60,6 @@ autosummary_generate = True
 autodoc_inherit_docstrings = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-autodoc_mock_imports = ["pymc", "pytensor"]  # which hold numba back
 numpydoc_show_class_members = False
 
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
@@ -111,6 +112,13 @@ def _call_by_public_names() -> None:
                 part.__module__ = module.__name__
 
 
+def _show_arguments_of_steps() -> None:
+    """Let the PyMC step say what it takes: PyMC makes steps by a `__new__` that takes anything."""
+    step = bouncy.pymc.BouncyBinary
+    _, *arguments = inspect.signature(step.__init__).parameters.values()
+    step.__signature__ = inspect.Signature(arguments)
+
+
 def _link_pages(app: Sphinx, doctree: nodes.document) -> None:
     """Lead links to Markdown files outside of this folder to the pages that include them."""
     for link in doctree.findall(addnodes.pending_xref):
@@ -121,7 +129,7 @@ def _link_pages(app: Sphinx, doctree: nodes.document) -> None:
 
 def _public_bases(app: Sphinx, name: str, part: type, options: object, bases: list[type]) -> None:
     """Show the nearest base that is public in place of each that is not."""
-    known = [base for base in bases if isinstance(base, type)]  # the classes of packages that are mocked are not
+    known = [base for base in bases if isinstance(base, type)]  # generic aliases are left out
     bases[:] = dict.fromkeys(next(b for b in base.__mro__ if "._" not in b.__module__) for base in known or [object])
 
 
@@ -132,6 +140,7 @@ def _keep_bars(app: Sphinx, what: str, name: str, part: object, options: object,
 
 def setup(app: Sphinx) -> None:
     _call_by_public_names()
+    _show_arguments_of_steps()
     app.connect("autodoc-process-docstring", _keep_bars)
     app.connect("autodoc-process-bases", _public_bases)
     app.connect("doctree-read", _link_pages)

@@ -262,7 +262,7 @@ def test_missing_pymc(monkeypatch):
 
 def test_gallery(tmp_path):
     """Catches a script of the gallery that fails, or whose numbers are off by five standard errors."""
-    script = Path(__file__).parents[1] / "docs" / "gallery" / "pymc_binary.py"
+    script = Path(__file__).parents[1] / "docs" / "gallery" / "plot_pymc.py"
     found = subprocess.run(
         [sys.executable, str(script)],
         cwd=tmp_path,

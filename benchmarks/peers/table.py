@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,14 @@ FEWEST = 3.0
 Row = dict[str, Any]
 QUANTITIES = {"energy": "log p", "slowest": "slowest site", "mean": "mean"}
 HEADER = ["sampler", "attempts", *QUANTITIES.values(), "error of log Z", "verdict"]
+# Tables of the page for readers, with few enough columns to be seen at once.
+SHORT = (
+    {"dense-10": "d = 10", "dense-100": "d = 100", "dense-1000": "d = 1000", "ring": "ring"},
+    {"hot": "torus, J = 0.3", "critical": "torus, critical", "glass": "glass", "regular": "3-regular"},
+    {"selection": "variable selection"},
+)
+# Lines of that page between which they stand.
+BEGIN, END = "<!-- begin: made by `make bench-peers` -->", "<!-- end -->"
 
 
 def lines(rows: Sequence[Row]) -> list[list[str]]:
@@ -47,20 +55,25 @@ def _rank(row: Row) -> tuple[str, float]:
     return _failure(row), -row.get("mean", [float("inf")])[0]
 
 
-def _cell(row: Row, name: str) -> str:
+def _cell(row: Row, name: str, digits: Callable[[float], str] = _number) -> str:
     """Return effective samples; of log p there may be none, while a mean without an error is exact by symmetry."""
     if name in row:
-        return _short(row[name])
+        return _short(row[name], digits)
     return "" if name == "energy" else "exact"
 
 
-def _short(value: Sequence[float]) -> str:
+def _short(value: Sequence[float], digits: Callable[[float], str] = _number) -> str:
     """Return the median of a rate in thousands, millions or as it is."""
     number = Median(*value).value
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
-            return f"{_number(number / size)} {letter}"
-    return _number(number)
+            return f"{digits(number / size)} {letter}"
+    return digits(number)
+
+
+def _brief(x: float) -> str:
+    """Return two significant digits, or all digits before the point."""
+    return f"{x:.0f}" if x >= 9.95 else f"{x:.1f}"
 
 
 def as_text(name: str, rows: Sequence[Row]) -> str:
@@ -95,17 +108,53 @@ def as_markdown(content: Mapping[str, Any]) -> str:
     return "\n".join([*page, ""])
 
 
+def as_short_markdown(content: Mapping[str, Any]) -> str:
+    """Return a mean and log p of every sampler in tables of few columns, and the versions."""
+    tables = []
+    for titles in SHORT:
+        found = {name: {row["label"]: row for row in content["models"].get(name, [])} for name in titles}
+        labels = dict.fromkeys(label for rows in found.values() for label in rows)
+        packages = list(dict.fromkeys(map(_package, labels)))
+        table = [["", *titles.values()], ["---"] * (len(titles) + 1)]
+        for label in sorted(labels, key=lambda label: packages.index(_package(label))):
+            table.append([label, *(_mean_and_energy(rows[label]) if label in rows else "–" for rows in found.values())])
+        tables.append("\n".join(map(_markdown_row, table)))
+    versions = ", ".join(f"{package} {number}" for package, number in content["versions"].items())
+    return "\n\n".join([*tables, f"Versions: {versions}; Python {content['environment']['Python']}."])
+
+
+def _package(label: str) -> str:
+    return label.split(",")[0]
+
+
+def _mean_and_energy(row: Row) -> str:
+    """Return a cell such as "13M / 244k", or what makes the row unfit for a ranking."""
+    if failure := _failure(row):
+        return f"*{failure}*"
+    mean, energy = (_cell(row, name, _brief).replace(" ", "") for name in ("mean", "energy"))
+    return f"{mean} / {energy or '–'}"
+
+
 def _in_order(content: Mapping[str, Any]) -> list[tuple[str, list[Row]]]:
     return [(name, content["models"][name]) for name in TITLES if name in content["models"]]
 
 
-def save(content: Mapping[str, Any], directory: Path, picture: Path | None) -> None:
-    """Write peers.json and peers.md, and the picture."""
+def save(content: Mapping[str, Any], directory: Path, docs: Path | None) -> None:
+    """Write peers.json and peers.md, and into the documentation short tables and a picture."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "peers.json").write_text(json.dumps(content, indent=1) + "\n")
     (directory / "peers.md").write_text(as_markdown(content))
-    if picture is not None:
-        draw(content, picture)
+    if docs is not None:
+        draw(content, docs / "images" / "peers.png")
+        page = docs / "comparison.md"
+        page.write_text(with_tables(page.read_text(), content))
+
+
+def with_tables(page: str, content: Mapping[str, Any]) -> str:
+    """Return a page with new short tables in place of those that it has."""
+    head, rest = page.split(BEGIN)
+    _, tail = rest.split(END)
+    return f"{head}{BEGIN}\n\n{as_short_markdown(content)}\n\n{END}{tail}"
 
 
 def load(directory: Path) -> dict[str, Any]:

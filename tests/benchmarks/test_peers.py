@@ -25,6 +25,7 @@ def peers() -> Iterator[Any]:
     try:
         import peers.estimates
         import peers.protocol
+        import peers.table
 
         yield peers
     finally:
@@ -86,6 +87,12 @@ def test_stuck_chains(peers):
         one["log_prob"] = np.repeat(one["log_prob"][:, :1], DRAWS, axis=1)
     rates = peers.estimates.rates(peers.estimates.blocks(answers), peers.estimates.Truth(MEAN, 0.0, 1.0))
     assert rates["energy"].value < 3.0 * CHAINS / (ROUNDS * SECONDS)
+
+
+def test_page_has_the_saved_figures(peers):
+    """Catches tables in the documentation that were edited by hand, or are not those of the saved comparison."""
+    page = (BENCHMARKS.parent / "docs" / "comparison.md").read_text()
+    assert peers.table.with_tables(page, peers.table.load(BENCHMARKS / "results")) == page
 
 
 def test_missing(peers, tmp_path, monkeypatch):

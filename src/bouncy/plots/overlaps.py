@@ -26,8 +26,7 @@ def plot_overlap(run: SpinRun, ax: Axes | None = None) -> Axes:
     autocorrelation times later. Where chains visit the same states the two have the same shape. Where each is stuck
     in a state of its own, the line stands at the overlap of a state with itself, the filled bars elsewhere, and a
     mirror image at its negative: nothing that is the same for a state and its mirror image could show that. The dots
-    on top are the means of the pairs of chains: in several groups they tell which chains differ, as
-    `bouncy.results.overlap.overlap(run).mean` does by number.
+    on top are the means of the pairs of chains: in several groups they tell which chains differ.
 
     A picture of one number for each pair would hide that chains which change places between two modes have a mean
     overlap near 0, just as those that know no modes at all; the distributions of the two differ.

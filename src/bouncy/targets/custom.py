@@ -21,9 +21,9 @@ from bouncy.targets.contract import Target, log_prob, target_part
 class Custom(Target):
     """A distribution given by functions of your own.
 
-    The functions are those of every target (`bouncy.targets.contract`). Give `flip_cost`, or only `log_prob`. Each is
-    compiled once by numba, without the samplers, and can write neither to `s` nor to `data`. A function that numba
-    cannot compile is called as plain Python, at some microseconds a call, with one warning that says why.
+    The functions are those of every target. Give `flip_cost`, or only `log_prob`. Each is compiled once by numba,
+    without the samplers, and can write neither to `s` nor to `data`. A function that numba cannot compile is called as
+    plain Python, at some microseconds a call, with one warning that says why.
 
     Parameters
     ----------
