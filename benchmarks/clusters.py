@@ -28,8 +28,9 @@ NOTE = (
     "Effective samples per CPU second on the critical torus 64x64, of log p and of m^2, divided by those of the named "
     "sampler, in rounds of interleaved chains; states one sweep apart, of mcising's Wolff three clusters apart. "
     "Exponent: slope of a plain fit of log tau against log L, tau the integrated autocorrelation time in sweeps, known "
-    "to 2 % on every lattice; L = 16 to 32: the slope from one lattice to the next. Quartiles of tau and slopes are "
-    "those of their errors."
+    "to 2 % on every lattice; L = 16 to 32: the slope from one lattice to the next. Sweeps of Wolff are whole numbers "
+    "of clusters, 2 to 4: its tau is in turns of d sites, as is usual. Quartiles of tau and slopes are those of their "
+    "errors."
 )
 HEADER = "sampler | quantity | divided by"
 
@@ -58,11 +59,12 @@ QUANTITIES = ("log p", "m^2")
 
 
 class Traces(NamedTuple):
-    """log p and m^2 of some states, (n,) each, and CPU seconds."""
+    """log p and m^2 of some states, (n,) each, CPU seconds, and the unit of time between two states."""
 
     log_prob: NDArray[np.float64]
     m2: NDArray[np.float64]
     seconds: float
+    time: float = 1.0
 
     def effective(self) -> dict[str, float]:
         """Return effective samples per CPU second, by quantity."""
@@ -98,7 +100,9 @@ def chain_of(side: int, sampler: Any) -> Chain:
     def run(sweeps: int) -> Traces:
         before = worker.cpu_seconds
         rows = worker.advance(sweeps, Keep("means")).rows[0]
-        return Traces(rows["log_prob"], rows["magnetisation"] ** 2, worker.cpu_seconds - before)
+        m2 = rows["magnetisation"] ** 2
+        time = used.clusters * m2.mean() if isinstance(used, bouncy.Wolff) else 1.0  # a cluster has d E[m^2] sites
+        return Traces(rows["log_prob"], m2, worker.cpu_seconds - before, time)
 
     return run
 
@@ -180,6 +184,7 @@ def _exponent(sampler: str, quick: bool) -> list[Figure]:
     for k, quantity in enumerate(QUANTITIES):
         tau = np.array([autocorrelation_time(found[k]) for found in traces])
         error = np.array([_relative_error(t, found[k].size) for t, found in zip(tau, traces, strict=True)])
+        tau *= [found.time for found in traces]
         taus += [
             Figure(f"`{sampler}`, L = {side} | tau of {quantity} |", _with_error(value, value * relative),
                    unit="sweeps", details={"sampler": sampler, "side": side, "quantity": quantity})

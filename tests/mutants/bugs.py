@@ -1153,8 +1153,8 @@ BUGS = (
         (
             Edit(
                 SPIKES,
-                "square = variance * (share + weight * variance * found[to + SUM_RR])",
-                "square = variance * weight * variance * found[to + SUM_RR]",
+                "variance * (share + variance * share_rr)",
+                "variance * (variance * share_rr)",
             ),
         ),
         (engine("gibbs::test_independent_coefficients_have_exact_inclusions"),),
@@ -1162,7 +1162,7 @@ BUGS = (
     Bug(
         "P53",
         "the path of coefficients that rest at a point other than zero, recorded as if that were zero",
-        (Edit(SPIKES, "        recorder.open_mean[i] += point * time\n", ""),),
+        (Edit(SPIKES, "    recorder.open_mean[spiked] += point * time\n", ""),),
         (engine("gibbs::test_points_other_than_zero_among_normal_variables", "gibbs"),),
     ),
     Bug(

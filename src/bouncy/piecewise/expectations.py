@@ -25,7 +25,7 @@ from bouncy._random import uniform
 from bouncy.piecewise.coupling import multiply
 from bouncy.piecewise.potential import HALF_LINE
 from bouncy.piecewise.products import products_given
-from bouncy.piecewise.spikes import Windows, close_windows, new_windows
+from bouncy.piecewise.spikes import Windows, new_windows
 from bouncy.piecewise.truncated import (
     draw,
     draw_half_line,
@@ -56,7 +56,7 @@ class NoExpectations(NamedTuple):
 class Expectations(NamedTuple):
     """Sums over the open batch, and the law of the coordinate that was last looked at."""
 
-    windows: Windows  # scratch of one call of the loop
+    windows: Windows  # sums of coordinates that are normal or at a point, until `settle_windows`
     open_mean: Array  # (d,) of E[x_i | others], each for as long as it stands
     open_square: Array  # (d,) of E[x_i^2 | others]
     open_cell: Array  # (n,) of the probability of each cell given the others
@@ -75,8 +75,8 @@ class Expectations(NamedTuple):
 
     def clear(self) -> None:
         """Begin a new batch."""
-        for array in (self.open_mean, self.open_square, self.open_cell):
-            array[:] = 0.0
+        for array in (self.open_mean, self.open_square, self.open_cell, *self.windows):
+            array[:] = 0
 
 
 def no_expectations() -> NoExpectations:
@@ -84,9 +84,9 @@ def no_expectations() -> NoExpectations:
     return NoExpectations(np.empty(0))
 
 
-def new_expectations(d: int, cells: int) -> Expectations:
-    """Return an empty recorder of expectations of d coordinates."""
-    return Expectations(new_windows(d), np.zeros(d), np.zeros(d), *(np.zeros(cells) for _ in range(7)))
+def new_expectations(d: int, cells: int, spiked: bool = True) -> Expectations:
+    """Return an empty recorder of expectations of d coordinates, some of which may be normal or at a point."""
+    return Expectations(new_windows(d if spiked else 0), np.zeros(d), np.zeros(d), *(np.zeros(cells) for _ in range(7)))
 
 
 @helper
@@ -241,19 +241,3 @@ def _record_laws(law, recorder, view, x, f, weight):
     for i in range(x.size):
         mean, square, _ = weigh(law, view, i, f[i] - view.linear[i], x[i])
         record_law(recorder, view, i, x, mean, square, weight)
-
-
-@generic
-def close_laws(law, recorder, view, weight):
-    """Add what was added up during a call of the loop, each sweep for a time, to the sums over the open batch."""
-
-
-@implements(close_laws, NoExpectations)
-def _close_nothing(law, recorder, view, weight):
-    pass
-
-
-@implements(close_laws, Expectations)
-def _close_laws(law, recorder, view, weight):
-    if view.spikes.size > 0:
-        close_windows(law.windows, view, recorder, weight)

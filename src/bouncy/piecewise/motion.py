@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bouncy._compile import kernel
 from bouncy._dispatch import generic
-from bouncy.piecewise.expectations import close_laws
 from bouncy.piecewise.recorder import fill_bins
 
 
@@ -40,5 +39,4 @@ def advance(motion, view, recorder, sweep_time, n_sweeps):
     while left > 0 and sweep(motion, view, recorder, sweep_time):
         left -= 1
     fill_bins(recorder, sweep_time)
-    close_laws(recorder.expectations, recorder, view, sweep_time)
     return left

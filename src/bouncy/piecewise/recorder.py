@@ -19,6 +19,7 @@ from bouncy._dispatch import FINITE, part
 from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.piecewise.expectations import Expectations, NoExpectations, no_expectations
 from bouncy.piecewise.products import Products
+from bouncy.piecewise.spikes import Windows
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
 
@@ -123,6 +124,16 @@ def open_sums(recorder: PathRecorder) -> Batch:
         "events": recorder.open_events.copy(),
         **recorder.products.sums(),
     }
+
+
+def copy_of_sums(recorder: PathRecorder) -> PathRecorder:
+    """Return a recorder with copies of the sums of single coordinates, and the rest of it as it is."""
+    law = recorder.expectations
+    sums = {name: getattr(recorder, name).copy() for name in ("open_mean", "open_square", "open_cell")}
+    if isinstance(law, Expectations):
+        own = {name: getattr(law, name).copy() for name in sums}
+        law = law._replace(windows=Windows(law.windows.found.copy(), law.windows.sweeps.copy()), **own)
+    return recorder._replace(expectations=law, **sums)
 
 
 def take_batch(recorder: PathRecorder) -> Batch:

@@ -12,7 +12,8 @@ of loops over them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy._dispatch import part
 from bouncy._vector import exp, scaled_tail, vectorised
+from bouncy.clocks.contract import MOST_EVENTS
 
 Array = NDArray[np.float64]
 
@@ -45,9 +47,9 @@ def arranged(rows: Array) -> Array:
     return padded.reshape(rows.shape[0], windows, WINDOW).transpose(1, 0, 2).ravel()
 
 
-@part()
+@part("found", "sweeps", bounds={"sweeps": lambda _: (0, MOST_EVENTS)})
 class Windows(NamedTuple):
-    """Scratch of one call of the loop: what is found, and for how many sweeps it was added up."""
+    """What is found of coordinates, its sums, and over how many sweeps these are."""
 
     found: Array  # windows of the rows above
     sweeps: NDArray[np.int64]  # (1,)
@@ -124,29 +126,28 @@ def add_up(found, constants, window):
     return total
 
 
-@helper
-def close_windows(windows, view, recorder, weight):
-    """Add what was added up to the sums of the recorder, each sweep for a time, and begin anew.
+def settle_windows(recorder: Any, view: Any, weight: float) -> None:
+    """Add what was added up, each sweep for a time, to the sums over the open batch, and begin anew.
 
     The path of a coordinate that is at its point is accounted for here too: recorded is how it differs from that.
     """
-    law, found, constants = recorder.expectations, windows.found, view.spikes
-    time = weight * windows.sweeps[0]
+    law, windows = recorder.expectations, recorder.expectations.windows
+    found, constants = _by_coordinate(windows.found, _FOUND), _by_coordinate(view.spikes, CONSTANTS)
+    spiked = np.flatnonzero(constants[-1])
+    _, point, variance, *_ = constants[:, spiked]
+    *_, share, share_r, share_rr, below = weight * found[:, spiked]
+    time, left, shift = weight * windows.sweeps[0], view.first[spiked], -variance * share_r
+    law.open_mean[spiked] += point * time + shift
+    law.open_square[spiked] += point * (point * time + 2.0 * shift) + variance * (share + variance * share_rr)
+    for k, mass in enumerate((below, time - share, share - below)):
+        law.open_cell[left + k] += mass
+    recorder.open_mean[spiked] += point * time
+    recorder.open_square[spiked] += point * point * time
+    recorder.open_cell[left + 1] += time
+    windows.found.reshape(-1, len(_FOUND), WINDOW)[:, -4:] = 0.0
     windows.sweeps[0] = 0
-    for i in range(view.kind.size):
-        at, to = place_of(i)
-        if constants[at + IS_SPIKED] == 0.0:
-            continue
-        point, variance, left = constants[at + POINT], constants[at + VARIANCE], np.uint64(view.first[i])
-        share, below = weight * found[to + SUM], weight * found[to + SUM_BELOW]
-        shift = -weight * variance * found[to + SUM_R]
-        law.open_mean[i] += point * time + shift
-        square = variance * (share + weight * variance * found[to + SUM_RR])
-        law.open_square[i] += point * (point * time + 2.0 * shift) + square
-        law.open_cell[left] += below
-        law.open_cell[left + ONE] += time - share
-        law.open_cell[left + ONE + ONE] += share - below
-        recorder.open_mean[i] += point * time
-        recorder.open_square[i] += point * point * time
-        recorder.open_cell[left + ONE] += time
-        found[to + SUM] = found[to + SUM_R] = found[to + SUM_RR] = found[to + SUM_BELOW] = 0.0
+
+
+def _by_coordinate(array: Array, rows: Sequence[np.uint64]) -> Array:
+    """Return windows of rows as rows of numbers, one for each coordinate and what fills the last window."""
+    return array.reshape(-1, len(rows), WINDOW).transpose(1, 0, 2).reshape(len(rows), -1)

@@ -13,7 +13,8 @@ from bouncy.piecewise.contract import PathTarget
 from bouncy.piecewise.expectations import Expectations, NoExpectations, new_expectations, no_expectations
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.products import Products, new_products
-from bouncy.piecewise.recorder import PathRecorder, new_path_recorder, open_sums, take_batch
+from bouncy.piecewise.recorder import PathRecorder, copy_of_sums, new_path_recorder, open_sums, take_batch
+from bouncy.piecewise.spikes import settle_windows
 from bouncy.recorders.batches import Batch
 from bouncy.targets.contract import TargetError
 from bouncy.workers.contract import Plan, Rows
@@ -81,7 +82,9 @@ class PathWorker(LoopWorker):
         self._moments = np.zeros((3, target.d))  # of closed batches
         self._adapting = np.full(1, _STAGES)  # stages of the warm-up that are left
         given = sampler.records_expectations
-        expectations = new_expectations(target.d, cells.lower.size) if given else no_expectations()
+        expectations = (
+            new_expectations(target.d, cells.lower.size, self.view.spikes.size > 0) if given else no_expectations()
+        )
         products = _new_products(target, plan.pairs, given)
         self._record(np.zeros(target.d), np.zeros(target.d), products, expectations)
         self._prepare()
@@ -111,6 +114,7 @@ class PathWorker(LoopWorker):
                     f"the {name} of the target's cells has changed between two visits; expected the same cells, as the "
                     "method `given` of a target keeps them"
                 )
+        self._settle(self.recorder)
         self.view = target.view(self._scale)
         self.motion = self._sampler.retarget(self.motion, target)
         self._prepare()
@@ -136,13 +140,21 @@ class PathWorker(LoopWorker):
     def empty_rows(self, what: str) -> Rows:
         return path_rows(self.motion.y.size, what)
 
+    def _settle(self, recorder: PathRecorder) -> None:
+        """Bring sums up to date that loops put off."""
+        if isinstance(recorder.expectations, Expectations) and self.view.spikes.size:
+            settle_windows(recorder, self.view, self.sweep_time)
+
     def open_sums(self) -> list[Batch]:
-        return [open_sums(self.recorder)]
+        recorder = copy_of_sums(self.recorder)
+        self._settle(recorder)
+        return [open_sums(recorder)]
 
     def mean_weight(self, batch: Batch, sweeps: int) -> float:
         return self.sweep_time * sweeps
 
     def _take_batches(self) -> list[Batch]:
+        self._settle(self.recorder)
         batch = take_batch(self.recorder)
         self._moments += _moments(batch)
         made = self.sweeps - self.begun
