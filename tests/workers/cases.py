@@ -90,8 +90,12 @@ def kept(case: str) -> list[str]:
 
 
 def advanced(worker: Worker, pieces: Sequence[int], keep: Keep) -> Slice:
-    """Advance a worker by some slices, and return them as one."""
-    return joined([worker.advance(sweeps, keep) for sweeps in pieces])
+    """Advance a worker by some slices, looking at its open sums after each, and return them as one."""
+    slices = []
+    for sweeps in pieces:
+        slices.append(worker.advance(sweeps, keep))
+        worker.open_sums()
+    return joined(slices)
 
 
 def compare(found: Any, expected: Any, same: Callable[[Any, Any], Any]) -> None:
