@@ -316,6 +316,21 @@ def test_places_are_in_their_cells():
     assert seen == set(range(9))
 
 
+def test_a_new_target_leaves_what_was_recorded():
+    """Catches sums that were put off on one target and are settled with the precisions of the next."""
+    t = np.linspace(0.0, 3.0, 40)
+    X = np.column_stack([np.sin(t), np.cos(t)])
+    one = bouncy.SpikeSlab(X, np.sin(t), inclusion=0.5, slab_scale=1.0, noise_scale=1.0)
+    (worker,) = one.workers(bouncy.piecewise.Gibbs(), _plan(), [np.random.SeedSequence(SEED)], [None])
+    worker.advance(103)
+    (before,) = worker.open_sums()
+    assert before["mean"].any(), "there must be an open batch"
+    worker.retarget(one.given(noise_scale=0.3))
+    (after,) = worker.open_sums()
+    for name, sums in before.items():
+        np.testing.assert_allclose(after[name], sums, rtol=1e-13, atol=1e-13, err_msg=name)
+
+
 def test_bins_hold_all_time():
     """Catches states that are noted and never put into bins when a call of the loop ends, or before the next."""
     target = bouncy.TruncatedGaussian(np.zeros(3), cov=np.eye(3) + 0.5, lower=0.0)
