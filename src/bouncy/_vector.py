@@ -17,7 +17,7 @@ from numba.extending import register_jitable
 from scipy.special import erfcx
 
 from bouncy._inlining import INLINED
-from bouncy._lane_loop import FLOAT32, INT32, WIDTH, Vector
+from bouncy._lane_loop import FLOAT32, INT32, INT64, WIDTH, Vector
 
 # Untyped, as the annotations of numba do not fit functions with arguments.
 intrinsic: Any = numba_intrinsic
@@ -232,20 +232,24 @@ def rest_of_number(states, k, beginning):
 # Memory
 
 
+def _ask_for(builder: ir.IRBuilder, place: ir.Value) -> None:
+    """Ask for the cache line at a place, which need not be one of ours."""
+    reading, soon, data = INT32(0), INT32(3), INT32(1)
+    kind = ir.FunctionType(ir.VoidType(), [place.type, INT32, INT32, INT32])
+    ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(ask, [place, reading, soon, data])
+
+
 @intrinsic
 def fetch(typing_context, row):
     """Ask for a row that will be needed soon, so that a loop that knows where it goes next does not wait for memory."""
-    byte, integer, small = ir.IntType(8), ir.IntType(64), ir.IntType(32)
-    reading, soon, data = small(0), small(3), small(1)
 
     def generate(context, builder, signature, values):
         array = context.make_array(row)(context, builder, values[0])
         size = builder.mul(array.nitems, array.itemsize)
-        begin = builder.bitcast(array.data, byte.as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), small, small, small])
-        ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        with cgutils.for_range_slice(builder, integer(0), size, integer(_LINE), integer) as (offset, _):
-            builder.call(ask, [builder.gep(begin, [offset]), reading, soon, data])
+        begin = builder.bitcast(array.data, ir.IntType(8).as_pointer())
+        with cgutils.for_range_slice(builder, INT64(0), size, INT64(_LINE), INT64) as (offset, _):
+            _ask_for(builder, builder.gep(begin, [offset]))
         return context.get_dummy_value()
 
     return types.void(row), generate
@@ -254,10 +258,11 @@ def fetch(typing_context, row):
 # Products of matrices
 
 
-def _adder(rows: int, *strides: int) -> Any:
+def _adder(rows: int, *strides: int, ahead: int = 0) -> Any:
     """Return a compiled function that adds products to some rows at a time, which stay in registers meanwhile.
 
-    It goes through the lanes in the first stride as far as that leads, then in the next; the last is `WIDTH`.
+    It goes through the lanes in the first stride as far as that leads, then in the next; the last is `WIDTH`. It asks
+    for numbers of the matrix so far `ahead` of those it uses: no processor foresees a few of each of many rows.
     """
     vector = ir.VectorType(ir.DoubleType(), WIDTH)
     integer, small = ir.IntType(64), ir.IntType(32)
@@ -296,6 +301,9 @@ def _adder(rows: int, *strides: int) -> Any:
                     site = builder.sext(builder.load(builder.gep(who.data, [loop.index])), integer)
                     entry = builder.add(start, builder.mul(site, step))
                     source = builder.mul(loop.index, lanes)
+                    if ahead:
+                        later = builder.gep(matrix.data, [builder.add(entry, integer(ahead))])
+                        _ask_for(builder, builder.bitcast(later, ir.IntType(8).as_pointer()))
                     factor = [builder.load(place(factors, source, lane, block), align=8) for block in range(blocks)]
                     for k, totals in enumerate(sums):
                         weight = builder.load(builder.gep(matrix.data, [builder.add(entry, integer(k))]))
@@ -321,7 +329,7 @@ def _adder(rows: int, *strides: int) -> Any:
 
 
 # As many sums as fit into registers: with fewer, each would wait for the last product.
-_add_to_six, _add_to_one = _adder(6, WIDTH), _adder(1, 4 * WIDTH, WIDTH)
+_add_to_six, _add_to_one = _adder(6, WIDTH, ahead=12), _adder(1, 4 * WIDTH, WIDTH)
 
 
 @vectorised

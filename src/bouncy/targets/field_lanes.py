@@ -302,7 +302,9 @@ def _fetch_dense(view, s, i, step):
     if step == 0:
         fetch(s[i])
         fetch(view.kept[i])
-        fetch(view.M[i])
+        if view.M.size > _CLOSE:
+            for k in range(view.count[0]):
+                fetch(view.M[i, view.who[k] : view.who[k] + 1])
 
 
 @implements(flip_lanes, SparseLanes)
