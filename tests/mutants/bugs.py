@@ -253,7 +253,7 @@ BUGS = (
                 "    scale = 1.0 / np.sqrt(max(1.0 - leg[SLOPE] * leg[SLOPE] / clock.z.size, 1e-9))\n"
                 "    for i in range(clock.z.size):\n"
                 "        clock.w[i] = (clock.w[i] + 0.5 * kick) * scale\n"
-                "    _open_window(clock, t)\n",
+                "    _open_era(clock, t)\n",
             ),
         ),
         (law("test_distances", EXPONENTIAL_TRIANGLE),),

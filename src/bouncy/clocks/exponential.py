@@ -6,8 +6,8 @@ w_i into -w_i; once the budget is spent by climbing, a bounce takes 2 W / d from
 Between two bounces each site meets its wall at most once, and about sqrt(d) of the sites do, so a leg (the path
 between two bounces) needs one pass over the sites to select and sort those. The pass is kept short in turn: because a
 bounce changes all w_i by the same small amount, a site whose wall is far away can be left alone for a window of many
-legs. Only the sites near their walls are passed over in each leg; the others are brought up to date by one vectorised
-pass at the end of the window.
+legs. Only the sites near their walls are passed over in each leg. Others keep what they had when an era of several
+windows began, and each window looks through all of them for those that have come near.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_sphere
+from bouncy.clocks._selecting import select
 from bouncy.clocks._sorting import sort_order
 from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, mean_speed, position, restart, shift
 
 
 def _leg_bounds(clock):
-    low, high = np.full(11, -LONGEST), np.full(11, LONGEST)
+    low, high = np.full(12, -LONGEST), np.full(12, LONGEST)
     high[T_REFRESH] = inf
     low[REFRESH_RATE] = high[REFRESH_RATE] = clock.leg[REFRESH_RATE]
     return low, high
@@ -46,14 +47,14 @@ def _leg_bounds(clock):
 class ExponentialBilliard(NamedTuple):
     """State of the exponential clock."""
 
-    z: NDArray[np.float64]  # (d,) distances when the window began
-    w: NDArray[np.float64]  # (d,) speeds when the window began
+    z: NDArray[np.float64]  # (d,) distances when the era began
+    w: NDArray[np.float64]  # (d,) speeds when the era began
     near: NDArray[np.uint32]  # (d,) sites near their walls
     near_z: NDArray[np.float64]  # (d,) their distances when the leg began
     near_w: NDArray[np.float64]  # (d,) their speeds
     due: NDArray[np.uint32]  # (d,) positions in `near` of the sites that hit in this leg, in the order of their times
     due_time: NDArray[np.float64]  # (d,) those times, measured from the beginning of the leg
-    leg: NDArray[np.float64]  # (11,) see the indices below
+    leg: NDArray[np.float64]  # (12,) see the indices below
     count: NDArray[np.int64]  # type: ignore[assignment]  # (5,) see the indices below, shadows tuple.count
     rng: NDArray[np.uint64]  # (4,)
     scratch: NDArray[np.float64]  # (2, d)
@@ -62,23 +63,25 @@ class ExponentialBilliard(NamedTuple):
     buckets: NDArray[np.int32]  # (d + 1,)
 
 
-# Indices into `leg`. DRIFT is the sum that bounces have added to every speed since the window began, LAG its integral
-# over time; together they give the positions of the sites that were left alone.
+# Indices into `leg`. DRIFT is the sum that bounces have added to every speed since the era began, LAG its integral
+# over time; together they give the positions of the sites that were left alone. LEAST_DRIFT is what the window allows.
 (
-    T_LEG, T_KNOWN, T_EVENT, T_REFRESH, REFRESH_RATE, SLOPE, BUDGET, T_WINDOW, T_WINDOW_END, DRIFT, LAG,
-) = range(11)  # fmt: skip
+    T_LEG, T_KNOWN, T_EVENT, T_REFRESH, REFRESH_RATE, SLOPE, BUDGET, T_ERA, T_WINDOW_END, DRIFT, LAG, LEAST_DRIFT,
+) = range(12)  # fmt: skip
 # Indices into `count`. The first two are read by the recorder of every clock.
 BOUNCES, REFRESHMENTS, N_NEAR, N_DUE, NEXT_DUE = range(5)
 
 # Up to this dimension all sites count as near.
 _SMALL = 64
-# Length of a window then. The slope is summed anew in each window: its rounding, carried from bounce to bounce,
-# would change the speed of the particle by 1e-5 within 10^8 hits.
+# Length of a window then.
 _SMALL_WINDOW = 100.0
 # Length of a window in units of d^(1/4), and how much drift is allowed for in it in units of 1/d per unit time (the
 # mean drift is one): longer windows make fewer passes over all sites and more sites near.
 _WINDOW = 2.0
 _DRIFT = 1.5
+# Windows in an era. In each era the slope is summed anew: its rounding, carried from bounce to bounce, would change the
+# speed of the particle by 1e-5 within 10^8 hits.
+_ERA = 16
 # Time beyond the expected end of a leg up to which hits are listed.
 _MARGIN = 0.5
 
@@ -92,7 +95,7 @@ def _allocate(d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> Exp
         near_w=np.zeros(d),
         due=np.zeros(d, np.uint32),
         due_time=np.zeros(d),
-        leg=np.zeros(11),
+        leg=np.zeros(12),
         count=np.zeros(5, np.int64),
         rng=state,
         scratch=np.empty((2, d)),
@@ -114,16 +117,6 @@ EXPONENTIAL = Clock(
     # The rate follows sum |w_i|, which a refreshment draws anew.
     slow=lambda d: ((pi / 2 - 1) / d, 1.0),
 )
-
-
-@helper
-def _compress(chosen, n, out):
-    """Write the indices i < n where `chosen[i]` is 1 into `out` and return how many there are."""
-    found = np.uint32(0)
-    for i in range(n):
-        out[found] = i
-        found = np.uint32(found + chosen[i])
-    return np.int64(found)
 
 
 @helper
@@ -156,61 +149,63 @@ def _new_velocity(clock, t):
     leg[T_REFRESH] = t + exponential(clock.rng) / leg[REFRESH_RATE] if leg[REFRESH_RATE] > 0.0 else inf
     leg[BUDGET] = exponential(clock.rng)
     leg[T_EVENT] = t
+    _open_era(clock, t)
+
+
+@helper
+def _window(d):
+    return _SMALL_WINDOW if d <= _SMALL else _WINDOW * d**0.25
+
+
+@helper
+def _open_era(clock, t):
+    """Open an era and its first window at time t, where z and w hold all distances and speeds."""
+    leg = clock.leg
+    leg[T_ERA] = t
+    leg[T_LEG] = t
+    leg[DRIFT] = 0.0
+    leg[LAG] = 0.0
+    leg[SLOPE] = _total(clock.w)
+    clock.count[N_NEAR] = 0
     _open_window(clock, t)
 
 
 @helper
 def _open_window(clock, t):
-    """Open a window at time t, where z and w hold all distances and speeds."""
-    z, w, chosen = clock.z, clock.w, clock.chosen
-    length = _WINDOW * z.size**0.25
-    for i in range(z.size):
-        chosen[i] = _is_near(z[i], w[i], z.size, length)
-    _gather(clock, t, length)
+    """Gather the sites that may hit their walls in a window from time t on, and start a leg."""
+    leg, count = clock.leg, clock.count
+    z, w, near, chosen = clock.z, clock.w, clock.near, clock.chosen
+    d, dt, elapsed, drift = z.size, t - leg[T_LEG], t - leg[T_ERA], leg[DRIFT]
+    lag = leg[LAG] + drift * dt
+    for j in range(count[N_NEAR]):
+        i = near[j]
+        w[i] = clock.near_w[j] - drift
+        z[i] = max(clock.near_z[j] + clock.near_w[j] * dt, 0.0) - (w[i] * elapsed + lag)
+    length = _window(d)
+    leg[LEAST_DRIFT] = drift - _DRIFT * length / d
+    lowest = -inf if d <= _SMALL else lag + leg[LEAST_DRIFT] * length
+    for i in range(d):
+        chosen[i] = z[i] + w[i] * (elapsed + length) + lowest < 0.0
+    n = select(chosen, d, near)
+    for j in range(n):
+        i = near[j]
+        clock.near_z[j] = z[i] + w[i] * elapsed + lag
+        clock.near_w[j] = w[i] + drift
+    leg[T_WINDOW_END] = t + length
+    leg[LAG] = lag
+    leg[T_LEG] = t
+    count[N_NEAR] = n
+    _start_leg(clock, t, 0.0)
 
 
 @helper
 def _next_window(clock, t):
-    """Move all sites to time t and open a window there, in one pass over them: those near their walls are mended."""
-    leg, z, w, chosen = clock.leg, clock.z, clock.w, clock.chosen
-    length = _WINDOW * z.size**0.25
-    dt, elapsed, drift = t - leg[T_LEG], t - leg[T_WINDOW], leg[DRIFT]
-    lag = leg[LAG] + drift * dt
-    for i in range(z.size):
-        z_i, w_i = z[i] + w[i] * elapsed + lag, w[i] + drift
-        z[i], w[i] = z_i, w_i
-        chosen[i] = _is_near(z_i, w_i, z.size, length)
-    for j in range(clock.count[N_NEAR]):
-        i = clock.near[j]
-        z[i], w[i] = max(clock.near_z[j] + clock.near_w[j] * dt, 0.0), clock.near_w[j]
-        chosen[i] = _is_near(z[i], w[i], z.size, length)
-    _gather(clock, t, length)
-
-
-@helper
-def _is_near(z, w, d, length):
-    """Return whether a site may hit its wall in a window of some length, with the drift that is allowed for."""
-    return (d <= _SMALL) | (z + (w - _DRIFT * length / d) * length < 0.0)
-
-
-@helper
-def _gather(clock, t, length):
-    """Gather the sites that were chosen as near their walls at time t, and start a leg."""
-    leg, count = clock.leg, clock.count
-    z, w, near = clock.z, clock.w, clock.near
-    n = _compress(clock.chosen, z.size, near)
-    for j in range(n):
-        i = near[j]
-        clock.near_z[j] = z[i]
-        clock.near_w[j] = w[i]
-    leg[SLOPE] = _total(w)
-    leg[T_WINDOW] = t
-    leg[T_WINDOW_END] = t + (_SMALL_WINDOW if z.size <= _SMALL else length)
-    leg[DRIFT] = 0.0
-    leg[LAG] = 0.0
-    leg[T_LEG] = t
-    count[N_NEAR] = n
-    _start_leg(clock, t, 0.0)
+    """Open a window at time t, if it is time in a new era."""
+    if t - clock.leg[T_ERA] < _ERA * _window(clock.z.size):
+        _open_window(clock, t)
+    else:
+        position(clock, t, clock.z, clock.w)
+        _open_era(clock, t)
 
 
 @helper
@@ -230,7 +225,7 @@ def _start_leg(clock, t, kick):
         near_z[j] = z
         near_w[j] = w
         chosen[j] = z + w * horizon < 0.0
-    n = _compress(chosen, count[N_NEAR], clock.selected)
+    n = select(chosen, count[N_NEAR], clock.selected)
     leg[LAG] += leg[DRIFT] * dt
     leg[DRIFT] += kick
     leg[T_LEG] = t
@@ -277,8 +272,7 @@ def _bounce(clock, t):
     leg[T_EVENT] = t
     clock.count[BOUNCES] += 1
     _start_leg(clock, t, kick)
-    length = leg[T_WINDOW_END] - leg[T_WINDOW]
-    if leg[DRIFT] * clock.z.size < -_DRIFT * length:
+    if leg[DRIFT] < leg[LEAST_DRIFT]:
         _next_window(clock, t)
 
 
@@ -336,7 +330,7 @@ def _shift(clock, elapsed):
     leg[T_KNOWN] -= elapsed
     leg[T_EVENT] -= elapsed
     leg[T_REFRESH] -= elapsed
-    leg[T_WINDOW] -= elapsed
+    leg[T_ERA] -= elapsed
     leg[T_WINDOW_END] -= elapsed
 
 
@@ -345,7 +339,7 @@ def _position(clock, t, z, w):
     leg = clock.leg
     dt = t - leg[T_LEG]
     lag = leg[LAG] + leg[DRIFT] * dt
-    elapsed = t - leg[T_WINDOW]
+    elapsed = t - leg[T_ERA]
     for i in range(z.size):
         z[i] = clock.z[i] + clock.w[i] * elapsed + lag
         w[i] = clock.w[i] + leg[DRIFT]
