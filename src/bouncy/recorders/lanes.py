@@ -188,6 +188,7 @@ def _add_means(recorder, toll, target, s, sums_costs):
     for i in range(s.shape[0]):
         if i + 4 < s.shape[0]:
             fetch_lanes(target, s, i + 4, 0)
+            fetch(recorder.open_mean[i + 4])
         lane_costs(target, s, i, toll.attempt.cost)
         add_lane_means(toll, s[i], toll.reference[i], recorder.open_mean[i])
         if sums_costs:
