@@ -237,8 +237,8 @@ def _cost_of_equals(view, s, i, n, end, out):
 @helper
 def _signed(view, s, n, end):
     """Return the spins of the neighbour in entry n of a row that ends before `end`, and the bits that give its sign."""
-    there = n < end
-    return s[view.indices[n]] if there else view.nothing, view.bits[n] if there else np.int8(0)
+    there, n = n < end, np.uint64(n)  # unsigned, which skips the checks for indices from the end
+    return s[np.uint32(view.indices[n])] if there else view.nothing, view.bits[n] if there else np.int8(0)
 
 
 @lane_loop()
@@ -265,8 +265,8 @@ def _neighbour(view, s, i, n, end):
 
     A neighbour that is missing is the site itself, with the weight 0.
     """
-    there = n < end
-    return view.data[n] if there else 0.0, s[view.indices[n] if there else np.int64(i)]
+    there, n = n < end, np.uint64(n)
+    return view.data[n] if there else 0.0, s[np.uint32(view.indices[n] if there else i)]
 
 
 @vectorised

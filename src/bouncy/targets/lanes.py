@@ -7,6 +7,8 @@ all arrays have them as their last axis: spins s[site, lane]. A target takes par
 
 from __future__ import annotations
 
+import numpy as np
+
 from bouncy._compile import helper
 from bouncy._dispatch import generic
 
@@ -69,19 +71,20 @@ def trade_spins(indptr, indices, s, i, one, other, queue, closed):
     """
     queue[0] = i
     closed[i] = 1
-    head, tail = 0, 1
+    # Unsigned, which skips the checks for indices from the end.
+    one, other, head, tail = np.uint64(one), np.uint64(other), np.uint64(0), np.uint64(1)
     while head < tail:
-        i = queue[head]
-        head += 1
-        for n in range(indptr[i], indptr[i + 1]):
-            j = indices[n]
+        i = np.uint64(queue[head])
+        head += np.uint64(1)
+        for n in range(indptr[i], indptr[i + np.uint64(1)]):
+            j = np.uint32(indices[np.uint64(n)])
             queue[tail] = j
-            tail += 1 - closed[j]
+            tail += np.uint64(1 - closed[j])
             closed[j] = 1
     for n in range(tail):
-        i = queue[n]
+        i = np.uint64(queue[n])
         s[i, one], s[i, other] = s[i, other], s[i, one]
-    return tail
+    return np.int64(tail)
 
 
 @generic
