@@ -136,7 +136,7 @@ POTENTIAL = "piecewise/potential.py"
 MOMENTS = "conformance::test_moments_are_those_of_quadrature"
 KEPT = "gibbs::test_law_is_kept_from_exact_starts"
 EXPECTATIONS = "piecewise/expectations.py"
-SPIKES = "piecewise/spikes.py"
+SPIKES, SPIKE_MOVES, MARGINALS = (f"piecewise/{name}.py" for name in ("spikes", "spike_moves", "marginals"))
 LOG_PROB = "weights::test_log_prob_of_a_run_is_that_of_its_target"
 PATHS = "piecewise/recorder.py"
 ARCHIVE = "storage/archive.py"
@@ -1018,7 +1018,7 @@ BUGS = (
     Bug(
         "P37",
         "A x - b that misses what decreases",
-        (Edit("piecewise/samplers/gibbs.py", "if change != 0.0:", "if change > 0.0:"),),
+        (Edit(SPIKE_MOVES, "if step != 0.0:", "if step > 0.0:"),),
         (engine("gibbs::test_products_are_kept_up_to_date"),),
     ),
     Bug(
@@ -1060,26 +1060,26 @@ BUGS = (
     Bug(
         "P42",
         "an exchange of coefficients that does not see what is taken away",
-        (Edit("piecewise/samplers/gibbs.py", "    r_j += entry(view.coupling, j, i) * (point_i - scan.x[i])\n", ""),),
-        (engine("gibbs::test_exchanges_keep_the_law"),),
+        (Edit(SPIKE_MOVES, "    r_j += entry(view.coupling, j, i) * (point_i - scan.x[i])\n", ""),),
+        (engine("gibbs::test_exchanges_keep_the_law", "given all others"),),
     ),
     Bug(
         "P43",
         "an exchange of coefficients whatever their slabs and partners are",
         (
             Edit(
-                "piecewise/samplers/gibbs.py",
+                SPIKE_MOVES,
                 "if uniform(scan.rng) > ways * exp(min(gain, 700.0)):",
                 "if uniform(scan.rng) > exp(min(gain, 700.0)):",
             ),
         ),
-        (engine("gibbs::test_exchanges_keep_the_law"),),
+        (engine("gibbs::test_exchanges_keep_the_law", "given all others"),),
     ),
     Bug(
         "P44",
         "the two sides of a normal around a spike, the wrong way round",
-        (Edit("piecewise/samplers/gibbs.py", "    if x > point:\n", "    if x < point:\n"),),
-        (engine("gibbs::test_places_are_in_their_cells"),),
+        (Edit(SPIKE_MOVES, "    if x > point:\n", "    if x < point:\n"),),
+        (engine("gibbs::test_places_are_in_their_cells", "given all others"),),
     ),
     Bug(
         "P45",
@@ -1111,8 +1111,8 @@ BUGS = (
         (
             Edit(
                 SPIKES,
-                "min(1.0 / ratio if x[first + k] == constants[at + POINT + k] else ratio, 1.0)",
-                "min(ratio, 1.0)",
+                "leaves = min(1.0 / ratio if x[first + k] == constants[at + POINT + k] else ratio, 1.0)",
+                "leaves = min(ratio, 1.0)",
             ),
         ),
         (engine("gibbs::test_points_other_than_zero_among_normal_variables", "gibbs"),),
@@ -1122,17 +1122,17 @@ BUGS = (
         "one random number for all coefficients of a sweep that leave their side",
         (
             Edit(
-                "piecewise/samplers/gibbs.py",
+                SPIKE_MOVES,
                 "                stayed, bound = 1.0, uniform(scan.rng)\n",
                 "                stayed = 1.0\n",
             ),
         ),
-        (engine("gibbs::test_independent_coefficients_have_exact_inclusions"),),
+        (engine("gibbs::test_independent_coefficients_have_exact_inclusions", "given all others"),),
     ),
     Bug(
         "P50",
         "overrelaxation with noise as if nothing of the old value were kept",
-        (Edit("piecewise/samplers/gibbs.py", "_NOISE = sqrt(1.0 - _OVERRELAXED**2)", "_NOISE = 1.0"),),
+        (Edit(SPIKE_MOVES, "_NOISE = sqrt(1.0 - _OVERRELAXED**2)", "_NOISE = 1.0"),),
         (engine("gibbs::test_points_other_than_zero_among_normal_variables", "gibbs"),),
     ),
     Bug(
@@ -1140,12 +1140,12 @@ BUGS = (
         "slopes of a window that are stale after one of its coefficients has changed",
         (
             Edit(
-                "piecewise/samplers/gibbs.py",
+                SPIKE_MOVES,
                 "find_slopes(found, constants, scan.F, scan.x, window, begin, end)",
                 "find_slopes(found, constants, scan.F, scan.x, window, begin, 0 if begin else end)",
             ),
         ),
-        (engine("gibbs::test_exchanges_keep_the_law"),),
+        (engine("gibbs::test_exchanges_keep_the_law", "given all others"),),
     ),
     Bug(
         "P52",
@@ -1157,13 +1157,73 @@ BUGS = (
                 "variance * (variance * share_rr)",
             ),
         ),
-        (engine("gibbs::test_independent_coefficients_have_exact_inclusions"),),
+        (engine("gibbs::test_independent_coefficients_have_exact_inclusions", "given all others"),),
     ),
     Bug(
         "P53",
         "the path of coefficients that rest at a point other than zero, recorded as if that were zero",
         (Edit(SPIKES, "    recorder.open_mean[spiked] += point * time\n", ""),),
         (engine("gibbs::test_points_other_than_zero_among_normal_variables", "gibbs"),),
+    ),
+    Bug(
+        "P56",
+        "coefficients that stay where they are when another flips for which they were integrated out",
+        (
+            Edit(
+                SPIKE_MOVES,
+                "scan.x[marginals.active[a]] += back * marginals.weight[a]",
+                "scan.x[marginals.active[a]] += 0.0 * marginals.weight[a]",
+            ),
+        ),
+        (engine("gibbs::test_marginals_are_kept_up_to_date"),),
+    ),
+    Bug(
+        "P57",
+        "coefficients integrated out of the exponent of a mass, and not of its width",
+        (
+            Edit(
+                SPIKES,
+                "* spread) / np.sqrt(spread)",
+                "* spread)",
+            ),
+        ),
+        (engine("gibbs::test_spike_and_slab_is_that_of_all_models", "jointly"),),
+    ),
+    Bug(
+        "P58",
+        "a joint exchange with the precision that the new coefficient has beside the old one",
+        (
+            Edit(
+                MARGINALS,
+                "marginals.precision[j] + share * c",
+                "marginals.precision[j]",
+            ),
+        ),
+        (engine("gibbs::test_exchanges_keep_the_law", "jointly"),),
+    ),
+    Bug(
+        "P59",
+        "a coefficient that leaves without giving back what it explained",
+        (
+            Edit(
+                MARGINALS,
+                "sign = 1.0 if enters else -1.0",
+                "sign = 1.0",
+            ),
+        ),
+        (engine("gibbs::test_marginals_are_kept_up_to_date"),),
+    ),
+    Bug(
+        "P60",
+        "E[x^2] with the variance given all others where these are integrated out",
+        (
+            Edit(
+                SPIKES,
+                "(r * r + constants[at + PRECISION + k] * (spread - 1.0))",
+                "(r * r)",
+            ),
+        ),
+        (engine(MOMENTS, "spike-slab-gibbs"),),
     ),
     Bug(
         "P54",

@@ -8,7 +8,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bouncy.piecewise.coupling import Dense, Sparse, add_columns, as_coupling, diagonal, multiply
+from bouncy.piecewise.coupling import Dense, Sparse, add_columns, as_coupling, diagonal, multiply, subtract_columns
 from conftest import base_seed
 
 STORAGES = {"dense": lambda A: A, "sparse": scipy.sparse.csr_array, "unsorted": lambda A: scipy.sparse.coo_array(A)}
@@ -64,3 +64,15 @@ def test_storage_is_kept():
     out = np.full(3, np.nan)
     multiply(empty, np.ones(3), out)
     np.testing.assert_array_equal(out, np.zeros(3))
+
+
+@pytest.mark.parametrize("storage", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 6])
+def test_columns_are_subtracted(storage, n):
+    """Catches columns that are left out where they do not come in fours."""
+    rng = np.random.default_rng(n)
+    A = rng.standard_normal((7, 7))
+    A += A.T
+    who, factors, out = rng.permutation(7), rng.standard_normal(7), np.full(7, np.nan)
+    subtract_columns(as_coupling(storage(A)), 2, who, factors, n, out)
+    np.testing.assert_allclose(out, A[2] - factors[:n] @ A[who[:n]], atol=1e-12)

@@ -17,11 +17,13 @@ from scipy.special import ndtr
 import bouncy
 from bouncy._random import new_state
 from bouncy.piecewise.expectations import new_expectations
+from bouncy.piecewise.marginals import new_marginals, pays
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import SPIKED, Cells, Potential, new_view
 from bouncy.piecewise.products import new_products
 from bouncy.piecewise.recorder import new_path_recorder, open_sums
-from bouncy.piecewise.samplers.gibbs import new_scan, partners_of
+from bouncy.piecewise.samplers.gibbs import new_scan
+from bouncy.piecewise.spike_moves import partners_of
 from bouncy.piecewise.spikes import settle_windows
 from bouncy.targets.contract import TargetError
 from conftest import base_seed
@@ -35,9 +37,26 @@ QUICK = {"chains": 4, "seed": SEED, "progress": False, "pairs": "all"}
 OF_PLACES = {"inside the spike", "distances"}
 
 
+@pytest.fixture(params=["given all others", "jointly"])
+def jointly(request, monkeypatch):
+    """Have coefficients that may be zero flip given all others, or with those that are not zero integrated out."""
+    used = request.param == "jointly"
+    monkeypatch.setattr("bouncy.piecewise.samplers.gibbs.pays", lambda *_: used)
+    return used
+
+
 @pytest.mark.parametrize("name", ["correlated", "quadrant", "jump-kink-flat", "spike-slab", "mixed-exponential"])
 @pytest.mark.parametrize("random", [False, True])
 def test_law_is_kept_from_exact_starts(name, random):
+    check_law_is_kept(name, random)
+
+
+def test_law_is_kept_by_joint_flips():
+    """L2: catches flips whose mass or compensation is wrong, with power as below."""
+    check_law_is_kept("spike-slab", False, jointly=True)
+
+
+def check_law_is_kept(name, random, jointly=False):
     """L2: a wrong weight of a cell, side of a truncated normal or stale A x - b moves the law away from its start.
 
     Alpha 1e-6 for each assertion; sees errors of 0.15 standard deviations in averages and distances of 0.1 to 0.3 in
@@ -47,7 +66,10 @@ def test_law_is_kept_from_exact_starts(name, random):
     cells, d = law.potential.cells, law.d
     starts = law.draw(np.random.default_rng([SEED, 1]), n)
     rows, view = locate(cells, starts), new_view(law.potential, law.scale)
-    scan = new_scan(starts[0] / law.scale, rows[0], random, new_state(np.random.SeedSequence([SEED, 2])))
+    scan = new_scan(
+        starts[0] / law.scale, rows[0], random, new_state(np.random.SeedSequence([SEED, 2])),
+        marginals=new_marginals(d if jointly else 0),
+    )  # fmt: skip
     found: dict[str, list[np.ndarray]] = {"mean": [], "square": [], "products": [], "path_mean": []}
     y, row, x = np.empty((n, d)), np.empty((n, d), np.int64), np.empty((n, d))
     for k in range(n):
@@ -96,7 +118,7 @@ def models_of(target: bouncy.SpikeSlab) -> tuple[np.ndarray, np.ndarray]:
     return weight @ np.array(kept), weight @ np.array(mean)
 
 
-def test_spike_and_slab_is_that_of_all_models():
+def test_spike_and_slab_is_that_of_all_models(jointly):
     """Catches weights that only ten correlated variables bring out: enumeration of 1024 models.
 
     A score beyond 7 comes up with probability 1e-7; errors are below 0.01, so that one of 0.07 is seen.
@@ -116,7 +138,7 @@ def test_spike_and_slab_is_that_of_all_models():
     assert (np.abs(positive + negative - 1.0) < 7 * error + 1e-9).all()
 
 
-def test_independent_coefficients_have_exact_inclusions():
+def test_independent_coefficients_have_exact_inclusions(jointly):
     """Catches coefficients that are looked at as one of another window, twice or not at all: 40 of them, in three.
 
     A score beyond 7 comes up with probability 1e-10; errors of averages over the path are below 0.01.
@@ -214,7 +236,7 @@ def test_points_other_than_zero_among_normal_variables(sampler):
     np.testing.assert_allclose(still, at_point, atol=0.07)
 
 
-def test_exchanges_keep_the_law():
+def test_exchanges_keep_the_law(jointly):
     """Catches exchanges of coefficients whose ratio misses a mass, a coupling or the number of partners.
 
     A chain of columns with correlation 0.9 in different units, slabs and inclusions, so that no two are alike. A score
@@ -295,7 +317,57 @@ def test_products_are_kept_up_to_date():
         np.testing.assert_allclose(worker.motion.F, expected, rtol=1e-10, atol=1e-10)
 
 
-def test_places_are_in_their_cells():
+def test_marginals_are_kept_up_to_date():
+    """Catches slopes, precisions and covariances with others integrated out, or A x - b, that miss a flip."""
+    target = correlated_slab(20)
+    (worker,) = target.workers(bouncy.piecewise.Gibbs(), _plan(), [np.random.SeedSequence(SEED)], [None])
+    A, b, marginals = target.potential.coupling, target.potential.linear, worker.motion.marginals
+    assert marginals.active.size == 20
+    for sweeps in (1, 1, 60, 40, 500):
+        worker.advance(sweeps)
+        x = worker.motion.x
+        active = marginals.active[: np.count_nonzero(x)]
+        assert sorted(active) == np.flatnonzero(x).tolist()
+        k = active.size
+        M = np.linalg.inv(A[np.ix_(active, active)])
+        np.testing.assert_allclose(marginals.covariance[:k, :k], M, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(worker.motion.F, A @ x - b, rtol=1e-10, atol=1e-9)
+        for i in range(20):
+            others = active[active != i]
+            W = np.linalg.solve(A[np.ix_(others, others)], A[others, i])
+            assert marginals.slope[i] == pytest.approx(W @ b[others] - b[i], rel=1e-8, abs=1e-8)
+            assert marginals.precision[i] == pytest.approx(A[i, i] - W @ A[others, i], rel=1e-8)
+
+
+def correlated_slab(d: int, **options) -> bouncy.SpikeSlab:
+    """Return a model whose neighbouring columns are correlated by 0.9."""
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((60, d))
+    for j in range(1, d):
+        X[:, j] = 0.9 * X[:, j - 1] + np.sqrt(0.19) * X[:, j]
+    settings = {"inclusion": 0.2, "slab_scale": 1.0, "noise_scale": 1.0, **options}
+    return bouncy.SpikeSlab(X, X[:, 3] - 0.5 * X[:, 7] + rng.standard_normal(60), **settings)
+
+
+def test_where_flips_are_joint():
+    """Catches models that flip otherwise than the docstring says."""
+    target = correlated_slab(20)
+    assert pays(target.potential, True)
+    assert pays(target.potential, False)
+    large = correlated_slab(120).potential
+    assert pays(large, True)
+    assert not pays(large, False)
+    assert not pays(correlated_slab(120, inclusion=0.9).potential, True)
+    assert not pays(correlated_slab(20, positive=True).potential, True)
+    assert not pays(Points().potential, True)
+    for sampler, size in (("systematic", 20), ("random", 0)):
+        scan = bouncy.piecewise.Gibbs(sampler).start(
+            target, target.start(np.random.default_rng(0)), np.arange(20) * 3, np.random.SeedSequence(SEED)
+        )
+        assert scan.marginals.active.size == size
+
+
+def test_places_are_in_their_cells(jointly):
     """Catches a value whose cell is not the one that it lies in, as on the other side of a spike."""
     t = np.arange(20.0)
     X = np.column_stack([np.sin(t), np.cos(t), np.sin(t) + 0.3 * np.cos(3.0 * t)])

@@ -1,6 +1,6 @@
 """Symmetric matrices A as compiled loops use them: dense rows, or compressed sparse rows.
 
-A new kind of coupling is a `NamedTuple` of arrays with the five functions below.
+A new kind of coupling is a `NamedTuple` of arrays with the six functions below.
 """
 
 from __future__ import annotations
@@ -73,6 +73,11 @@ def multiply(coupling, u, out):
     """Write A u into `out`."""
 
 
+@generic
+def subtract_columns(coupling, i, who, factors, n, out):
+    """Write A[:, i] minus the sum of factors[k] A[:, who[k]] for k < n into `out`."""
+
+
 @implements(diagonal, Dense)
 def _diagonal(coupling, i):
     return coupling.A[i, i]
@@ -117,6 +122,22 @@ def _multiply(coupling, u, out):
             out[j] += (u0 * a0[j] + u1 * a1[j]) + (u2 * a2[j] + u3 * a3[j])
 
 
+@implements(subtract_columns, Dense)
+def _subtract_columns(coupling, i, who, factors, n, out):
+    A, own, d = coupling.A, coupling.A[i], out.size
+    for j in range(d):
+        out[j] = own[j]
+    for k in range(0, n - n % 4, 4):
+        u0, u1, u2, u3 = factors[k], factors[k + 1], factors[k + 2], factors[k + 3]
+        a0, a1, a2, a3 = A[who[k]], A[who[k + 1]], A[who[k + 2]], A[who[k + 3]]
+        for j in range(d):
+            out[j] -= (u0 * a0[j] + u1 * a1[j]) + (u2 * a2[j] + u3 * a3[j])
+    for k in range(n - n % 4, n):
+        u, a = factors[k], A[who[k]]
+        for j in range(d):
+            out[j] -= u * a[j]
+
+
 @helper
 def _next_row(u, k):
     """Return the next k, and the first row from k on with u != 0 and its factor; row 0 with factor 0 after the last."""
@@ -159,3 +180,12 @@ def _multiply_sparse(coupling, u, out):
         for k in range(coupling.indptr[i], coupling.indptr[i + 1]):
             total += coupling.data[np.uint64(k)] * u[np.uint32(coupling.indices[np.uint64(k)])]
         out[i] = total
+
+
+@implements(subtract_columns, Sparse)
+def _subtract_sparse_columns(coupling, i, who, factors, n, out):
+    for j in range(out.size):
+        out[j] = 0.0
+    add_column(coupling, i, 1.0, out)
+    for k in range(n):
+        add_column(coupling, who[k], -factors[k], out)

@@ -368,11 +368,11 @@ def kinds_of(potential: Potential) -> NDArray[np.int64]:
     for row, ends in ((left, cells.upper), (right, cells.lower)):
         spiked &= (cells.slope[row] > 0.0) & (cells.slope[row] * ends[row] + cells.shift[row] == cells.shift[point])
     three = three[spiked]
-    kinds[three[np.abs(_log_odds(potential, three)) < _SIMILAR]] = SPIKED
+    kinds[three[np.abs(log_odds(potential, three)) < _SIMILAR]] = SPIKED
     return kinds
 
 
-def _log_odds(potential: Potential, spiked: NDArray[np.int64]) -> Array:
+def log_odds(potential: Potential, spiked: NDArray[np.int64]) -> Array:
     """Return the logarithm of the mass of a point over that of the normal beside it, whose mean is at the point."""
     left = potential.cells.first[spiked]
     log_scale, A = potential.cells.log_scale, potential.diagonal()[spiked]
@@ -386,7 +386,7 @@ def arranged_spikes(potential: Potential, kind: NDArray[np.int64]) -> Array:
     constants = np.zeros((len(CONSTANTS), kind.size if spiked.size else 0))
     A = potential.diagonal()[spiked]
     point = potential.cells.shift[potential.cells.first[spiked] + 1]
-    odds = np.exp(_log_odds(potential, spiked))
+    odds = np.exp(log_odds(potential, spiked))
     constants[:, spiked] = A, point, 1.0 / A, 1.0 / np.sqrt(A), odds, 1.0 / odds, np.ones(A.size)
     return arranged(constants)
 

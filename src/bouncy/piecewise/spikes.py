@@ -33,9 +33,10 @@ WINDOW = 16
 CONSTANTS = PRECISION, POINT, VARIANCE, DEVIATION, ODDS, PER_ODDS, IS_SPIKED = tuple(
     np.uint64(WINDOW * k) for k in range(7)
 )
-# Rows of what is found: r, the mass of the point over that of the normal, the probability to stay, and sums of the
-# probability of the normal, of it times r, r^2 and the probability to be below the point.
-_FOUND = SLOPE, RATIO, STAYS, SUM, SUM_R, SUM_RR, SUM_BELOW = tuple(np.uint64(WINDOW * k) for k in range(7))
+# Rows of what is found: r, the mass of the point over that of the normal, the probability to stay, A_ii over the
+# precision of the normal where that is another, and sums of the probability of the normal, of it times r, r^2 and the
+# probability to be below the point.
+_FOUND = SLOPE, RATIO, STAYS, SPREAD, SUM, SUM_R, SUM_RR, SUM_BELOW = tuple(np.uint64(WINDOW * k) for k in range(8))
 _CONSTANTS_OF_WINDOW, _FOUND_OF_WINDOW = WINDOW * len(CONSTANTS), WINDOW * len(_FOUND)
 
 
@@ -83,6 +84,17 @@ def find_slopes(found, constants, F, x, window, begin, end):
         found[to + SLOPE + k] = slope_at_point(constants, at + k, F[first + k], x[first + k])
 
 
+@helper
+def find_marginals(found, constants, slope, precision, window, begin, end):
+    """Do the same for r and precisions of coordinates that are given, (d,) each (`marginals.py`)."""
+    at, to = np.uint64(window * _CONSTANTS_OF_WINDOW), np.uint64(window * _FOUND_OF_WINDOW)
+    first = np.uint64(window * WINDOW)
+    for j in range(begin, end):
+        k = np.uint64(j)
+        found[to + SLOPE + k] = slope[first + k]
+        found[to + SPREAD + k] = constants[at + PRECISION + k] / precision[first + k]
+
+
 @vectorised
 def find_ratios(found, constants, x, window, begin, end):
     """Find from r what the masses are, and how probable it is that a coordinate stays a normal, or at its point.
@@ -98,6 +110,22 @@ def find_ratios(found, constants, x, window, begin, end):
         ratio = constants[at + ODDS + k] * exp(-0.5 * r * r * constants[at + VARIANCE + k])
         leaves = min(1.0 / ratio if x[first + k] == constants[at + POINT + k] else ratio, 1.0)
         stays = 1.0 - constants[at + IS_SPIKED + k] * leaves
+        found[to + RATIO + k] = ratio
+        found[to + STAYS + k] = stays
+        all_stay *= stays if j >= begin else 1.0
+    return all_stay
+
+
+@vectorised
+def find_marginal_ratios(found, constants, x, window, begin, end):
+    """Do the same for normals whose precisions are others than A_ii."""
+    at, to = np.uint64(window * _CONSTANTS_OF_WINDOW), np.uint64(window * _FOUND_OF_WINDOW)
+    first, all_stay = np.uint64(window * WINDOW), 1.0
+    for j in range(end):
+        k = np.uint64(j)
+        r, spread = found[to + SLOPE + k], found[to + SPREAD + k]
+        ratio = constants[at + ODDS + k] * exp(-0.5 * r * r * constants[at + VARIANCE + k] * spread) / np.sqrt(spread)
+        stays = 1.0 - min(1.0 / ratio if x[first + k] == constants[at + POINT + k] else ratio, 1.0)
         found[to + RATIO + k] = ratio
         found[to + STAYS + k] = stays
         all_stay *= stays if j >= begin else 1.0
@@ -123,6 +151,25 @@ def add_up(found, constants, window):
         beyond = scaled_tail(abs(z)) * ratio * constants[at + PER_ODDS + k]
         found[to + SUM_BELOW + k] += share * (beyond if z < 0.0 else 1.0 - beyond)
         total += r * constants[at + IS_SPIKED + k]
+    return total
+
+
+@vectorised
+def add_up_marginals(found, constants, window, end):
+    """Do the same for normals whose precisions are others than A_ii, in the units of those that have it."""
+    at, to = np.uint64(window * _CONSTANTS_OF_WINDOW), np.uint64(window * _FOUND_OF_WINDOW)
+    total = 0.0
+    for j in range(end):
+        k = np.uint64(j)
+        spread, ratio = found[to + SPREAD + k], found[to + RATIO + k]
+        r, share, root = found[to + SLOPE + k] * spread, 1.0 / (1.0 + ratio), np.sqrt(spread)
+        found[to + SUM + k] += share
+        found[to + SUM_R + k] += share * r
+        found[to + SUM_RR + k] += share * (r * r + constants[at + PRECISION + k] * (spread - 1.0))
+        z = r * constants[at + DEVIATION + k] / root
+        beyond = scaled_tail(abs(z)) * ratio * constants[at + PER_ODDS + k] * root
+        found[to + SUM_BELOW + k] += share * (beyond if z < 0.0 else 1.0 - beyond)
+        total += share * r
     return total
 
 
