@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy._dispatch import generic, implements, part
 from bouncy._random import uniform
-from bouncy.piecewise.coupling import multiply
 from bouncy.piecewise.potential import HALF_LINE
 from bouncy.piecewise.products import products_given
 from bouncy.piecewise.spikes import Windows, new_windows
@@ -224,7 +223,7 @@ def record_law(recorder, view, i, x, mean, square, weight):
 
 @generic
 def record_laws(law, recorder, view, x, f, weight):
-    """Account for the laws of all coordinates at values x, (d,), which stand for some time; writes A x into `f`.
+    """Account for the laws of all coordinates at values x with f = A x - b, (d,) each, which stand for some time.
 
     `law` is that of the recorder: where it keeps nothing, nothing is done.
     """
@@ -237,7 +236,6 @@ def _record_nothing(law, recorder, view, x, f, weight):
 
 @implements(record_laws, Expectations)
 def _record_laws(law, recorder, view, x, f, weight):
-    multiply(view.coupling, x, f)
     for i in range(x.size):
-        mean, square, _ = weigh(law, view, i, f[i] - view.linear[i], x[i])
+        mean, square, _ = weigh(law, view, i, f[i], x[i])
         record_law(recorder, view, i, x, mean, square, weight)
