@@ -100,16 +100,9 @@ def _add_column(coupling, i, alpha, f):
 
 @implements(multiply, Dense)
 def _multiply(coupling, u, out):
-    combine_rows(coupling.A, u, out, False)
-
-
-@helper
-def combine_rows(A, u, out, triangular):
-    """Write the sum of u_i A[i] into `out`; rows of a triangular A begin at the diagonal.
-
-    Four rows are added at a time, instead of taking dot products: this loop vectorises without fastmath, and rows with
-    u = 0 (variables that are not in the model) are skipped.
-    """
+    # Four rows are added at a time, instead of taking dot products: this loop vectorises without fastmath, and rows
+    # with u = 0 (variables that are not in the model) are skipped.
+    A = coupling.A
     d = u.size
     for j in range(d):
         out[j] = 0.0
@@ -120,7 +113,7 @@ def combine_rows(A, u, out, triangular):
         k, i2, u2 = _next_row(u, k)
         k, i3, u3 = _next_row(u, k)
         a0, a1, a2, a3 = A[i0], A[i1], A[i2], A[i3]
-        for j in range(i0 if triangular else 0, d):
+        for j in range(d):
             out[j] += (u0 * a0[j] + u1 * a1[j]) + (u2 * a2[j] + u3 * a3[j])
 
 

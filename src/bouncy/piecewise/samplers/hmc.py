@@ -16,7 +16,7 @@ from bouncy._random import fill_normal, new_state
 from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative
 from bouncy.piecewise.contract import PathTarget
-from bouncy.piecewise.coupling import combine_rows, multiply
+from bouncy.piecewise.coupling import multiply
 from bouncy.piecewise.expectations import record_laws
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_point
@@ -215,8 +215,14 @@ def _sweep(motion, view, recorder, sweep_time):
 @helper
 def draw_velocity(motion):
     """Draw a velocity from N(0, covariance): R'z for covariance = R'R. Changes v, the generator and scratch."""
-    fill_normal(motion.rng, motion.soonness)
-    combine_rows(motion.root, motion.soonness, motion.v, True)
+    v, z = motion.v, motion.soonness
+    fill_normal(motion.rng, z)
+    for i in range(v.size):
+        v[i] = 0.0
+    for i in range(v.size):
+        row, v_from, factor = motion.root[i, i:], v[i:], z[i]
+        for k in range(row.size):
+            v_from[k] += factor * row[k]
 
 
 @helper
