@@ -1042,7 +1042,7 @@ BUGS = (
     Bug(
         "P40",
         "expectations at the end of a trajectory that do not see the linear term",
-        (Edit(EXPECTATIONS, "f[i] - view.linear[i], x[i])", "f[i], x[i])"),),
+        (Edit("piecewise/samplers/hmc.py", "multiply(view.coupling, x, f)", "multiply(view.coupling, values, f)"),),
         (engine(MOMENTS, "truncated gaussian-hmc"),),
     ),
     Bug(
@@ -1166,7 +1166,7 @@ BUGS = (
         (engine("gibbs::test_points_other_than_zero_among_normal_variables", "gibbs"),),
     ),
     Bug(
-        "P56",
+        "P60",
         "coefficients that stay where they are when another flips for which they were integrated out",
         (
             Edit(
@@ -1178,7 +1178,7 @@ BUGS = (
         (engine("gibbs::test_marginals_are_kept_up_to_date"),),
     ),
     Bug(
-        "P57",
+        "P61",
         "coefficients integrated out of the exponent of a mass, and not of its width",
         (
             Edit(
@@ -1190,7 +1190,7 @@ BUGS = (
         (engine("gibbs::test_spike_and_slab_is_that_of_all_models", "jointly"),),
     ),
     Bug(
-        "P58",
+        "P62",
         "a joint exchange with the precision that the new coefficient has beside the old one",
         (
             Edit(
@@ -1202,7 +1202,7 @@ BUGS = (
         (engine("gibbs::test_exchanges_keep_the_law", "jointly"),),
     ),
     Bug(
-        "P59",
+        "P63",
         "a coefficient that leaves without giving back what it explained",
         (
             Edit(
@@ -1214,7 +1214,7 @@ BUGS = (
         (engine("gibbs::test_marginals_are_kept_up_to_date"),),
     ),
     Bug(
-        "P60",
+        "P64",
         "E[x^2] with the variance given all others where these are integrated out",
         (
             Edit(
@@ -1227,27 +1227,51 @@ BUGS = (
     ),
     Bug(
         "P54",
-        "a reflection about half the distance of the peak",
-        (
-            Edit(
-                EXPECTATIONS,
-                "reach, distance = -2.0 * slope * deviation * deviation",
-                "reach, distance = -slope * deviation * deviation",
-            ),
-        ),
-        (engine("gibbs::test_reflections_keep_the_law"),),
+        "a reflection about the mean whatever the density is there",
+        (Edit(EXPECTATIONS, "if rise <= 0.0 or passes(state, rise):", "if rise < inf:"),),
+        (engine("gibbs::test_reflections_keep_the_law", "half-lines"),),
     ),
     Bug(
         "P55",
-        "what lies beyond all reflections, drawn from the whole half-line",
+        "a reflection that does not see the jump at an edge",
+        (Edit(EXPECTATIONS, "return view.constant[row] + y * (law.tau", "return y * (law.tau"),),
+        (engine("gibbs::test_reflections_keep_the_law", "bent"),),
+    ),
+    Bug(
+        "P56",
+        "distances from a wall that are exchanged as if their law were exponential",
         (
             Edit(
-                EXPECTATIONS,
-                "(reach + draw_half_line(state, -slope, kappa, root, deviation))",
-                "draw_half_line(state, slope, kappa, root, deviation)",
+                "piecewise/truncated.py",
+                "return new if passes(state, (new - t) * (slope - rate + 0.5 * kappa * (new + t))) else t",
+                "return new if new < inf else t",
             ),
         ),
-        (engine(KEPT, "False-quadrant"),),
+        (engine("gibbs::test_reflections_keep_the_law", "half-lines"),),
+    ),
+    Bug(
+        "P57",
+        "a trajectory that loses the last quarter of a period",
+        (Edit("piecewise/samplers/hmc.py", "elif pieces > 1:", "elif pieces > 2:"),),
+        (engine("hmc::test_literal_twin", "5"),),
+    ),
+    Bug(
+        "P58",
+        "the time that is left after a wall, as if the wall had been met at once",
+        (
+            Edit(
+                "piecewise/samplers/hmc.py",
+                "            C_left, S_left = C_left * c + S_left * s, max(S_left * c - C_left * s, 0.0)\n",
+                "",
+            ),
+        ),
+        (engine("hmc::test_literal_twin", "5"),),
+    ),
+    Bug(
+        "P59",
+        "log p at the end of a trajectory without its factor 1/2",
+        (Edit("piecewise/samplers/hmc.py", "energy += 0.5 * x[i] * f[i]", "energy += x[i] * f[i]"),),
+        (engine("hmc::test_gaussian_draws_are_independent"),),
     ),
     Bug(
         "G1",

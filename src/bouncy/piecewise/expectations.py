@@ -22,20 +22,25 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy._dispatch import generic, implements, part
 from bouncy._random import uniform
-from bouncy.piecewise.coupling import multiply
-from bouncy.piecewise.potential import HALF_LINE
+from bouncy.piecewise.potential import HALF_LINE, LINE
 from bouncy.piecewise.products import products_given
-from bouncy.piecewise.spikes import Windows, new_windows
+from bouncy.piecewise.spikes import ONE, Windows, new_windows
 from bouncy.piecewise.truncated import (
     draw,
     draw_half_line,
+    exchange_half_line,
     moments,
+    passes,
     peak_of,
     spread_of_half_line,
 )
 from bouncy.recorders.batches import Batch
 
 Array = NDArray[np.float64]
+
+# A wall whose squared distance from the mean is below so many variances makes a law too skew to be reflected. It is 1.8
+# for half of a normal at its wall, and 3 for a uniform law.
+_NEAR_WALL = 2.7
 
 
 @part()
@@ -60,8 +65,8 @@ class Expectations(NamedTuple):
     open_mean: Array  # (d,) of E[x_i | others], each for as long as it stands
     open_square: Array  # (d,) of E[x_i^2 | others]
     open_cell: Array  # (n,) of the probability of each cell given the others
-    # Scratch, (n,): of each cell its tau, U at the peak and the integral of exp(U(peak) - U); its probability, and mean
-    # and variance of the value in it.
+    # Scratch, (n,): of each cell its tau, of a half-line the slope of U at its end; U at the peak and the integral of
+    # exp(U(peak) - U); its probability, and mean and variance of the value in it.
     tau: Array
     energy: Array
     integral: Array
@@ -99,7 +104,7 @@ def weigh(law, view, i, f, x):
     g = f - A * x
     first, last = np.uint64(view.first[i]), np.uint64(view.first[i + 1])  # unsigned, which skips the wraparound check
     if kind == HALF_LINE:
-        return _weigh_half_line(law, view, first, A, g)
+        return _weigh_half_line(law, view.halves[i], first, g)
     if view.first[i + 1] == view.first[i] + 1:
         _, law.integral[first], mean, variance = _weigh_cell(law, view, first, A, g)
         return mean, variance + mean * mean, 0.0 < law.integral[first] < inf
@@ -124,15 +129,13 @@ def weigh(law, view, i, f, x):
 
 
 @helper
-def _weigh_half_line(law, view, row, A, g):
+def _weigh_half_line(law, half, row, g):
     """Do what `weigh` does where there is one cell, a half-line, of which the integral does not matter."""
-    a, c = view.slope[row], view.shift[row]
-    tau = a * (g + A * c) + view.tilt[row]
-    law.tau[row] = tau
-    start, away = _end_of(view, row)
-    slope = away * (tau + view.stiffness[row] * start)
-    distance, variance = spread_of_half_line(slope, view.root[row], view.deviation[row])
-    mean = a * (start + away * distance) + c
+    offset, a, end, root, deviation = half[0], half[1], half[2], half[3], half[4]
+    slope = offset + a * g
+    law.tau[row] = slope
+    distance, variance = spread_of_half_line(slope, root, deviation)
+    mean = end + a * distance
     return mean, a * a * variance + mean * mean, abs(distance) < inf
 
 
@@ -167,8 +170,7 @@ def draw_coordinate(law, view, i, state):
     if kind == HALF_LINE:
         start, away = _end_of(view, first)
         kappa, root, deviation = view.stiffness[first], view.root[first], view.deviation[first]
-        slope = away * (law.tau[first] + kappa * start)
-        return first, start + away * draw_half_line(state, slope, kappa, root, deviation)
+        return first, start + away * draw_half_line(state, law.tau[first], kappa, root, deviation)
     new = first
     if view.first[i + 1] > view.first[i] + 1:
         left = uniform(state)
@@ -186,25 +188,44 @@ def draw_coordinate(law, view, i, state):
 
 
 @helper
-def reflect_coordinate(law, view, i, state, y):
-    """Return a cell and a place in it, from y to the other side of the peak; drawn where that is not possible.
+def reflect_coordinate(law, view, i, state, row, y, mean, square):
+    """Return a cell and a place in it, from y in a cell to the other side of the mean of the law.
 
-    On a line all places are exchanged in pairs of equal density, and on a half-line those up to twice the distance of
-    the peak from the end. Places beyond are drawn from what lies beyond.
+    It is done with probability min(1, ratio of the two densities): always on a line, and mostly if the law is nearly
+    symmetric. Else the coordinate stays. Near a wall, where it is not, small distances from the end of a half-line are
+    exchanged for large ones, and other coordinates are drawn. So are those whose values jump or rest.
     """
-    first = np.uint64(view.first[i])
-    kappa, root, deviation = view.stiffness[first], view.root[first], view.deviation[first]
-    if view.kind[i] == HALF_LINE:
-        start, away = _end_of(view, first)
-        slope = away * (law.tau[first] + kappa * start)
-        if slope < 0.0 and kappa > 0.0:
-            reach, distance = -2.0 * slope * deviation * deviation, away * (y - start)
-            if distance <= reach:
-                return first, start + away * (reach - distance)
-            return first, start + away * (reach + draw_half_line(state, -slope, kappa, root, deviation))
-    elif view.first[i + 1] == view.first[i] + 1 and view.lower[first] == -inf and view.upper[first] == inf:
-        return first, -2.0 * law.tau[first] * deviation * deviation - y
-    return draw_coordinate(law, view, i, state)
+    is_half_line = view.kind[i] == HALF_LINE
+    if not is_half_line and view.kind[i] != LINE:
+        return draw_coordinate(law, view, i, state)
+    new, last = np.uint64(view.first[i]), np.uint64(view.first[i + 1] - 1)
+    a = view.slope[new]
+    center = (mean - view.shift[new]) / a
+    room = a * min(center - view.lower[new], view.upper[last] - center)
+    if room * room < _NEAR_WALL * (square - mean * mean):
+        if is_half_line:
+            start, away = _end_of(view, new)
+            distance = away * (y - start)
+            return new, start + away * exchange_half_line(state, law.tau[new], view.stiffness[new], distance)
+        return draw_coordinate(law, view, i, state)
+    place = 2.0 * center - y
+    while new < last and place > view.upper[new]:
+        new += ONE
+    if view.lower[new] <= place <= view.upper[new]:
+        rise = _energy_of(law, view, is_half_line, new, place) - _energy_of(law, view, is_half_line, row, y)
+        if rise <= 0.0 or passes(state, rise):
+            return new, place
+    return row, y
+
+
+@helper
+def _energy_of(law, view, is_half_line, row, y):
+    """Return U at a place in a cell of the law that `weigh` has found; on a half-line, less that at its end."""
+    if is_half_line:
+        start, away = _end_of(view, row)
+        distance = away * (y - start)
+        return distance * (law.tau[row] + 0.5 * view.stiffness[row] * distance)
+    return view.constant[row] + y * (law.tau[row] + 0.5 * view.stiffness[row] * y)
 
 
 @helper
@@ -224,7 +245,7 @@ def record_law(recorder, view, i, x, mean, square, weight):
 
 @generic
 def record_laws(law, recorder, view, x, f, weight):
-    """Account for the laws of all coordinates at values x, (d,), which stand for some time; writes A x into `f`.
+    """Account for the laws of all coordinates at values x with f = A x - b, (d,) each, which stand for some time.
 
     `law` is that of the recorder: where it keeps nothing, nothing is done.
     """
@@ -237,7 +258,6 @@ def _record_nothing(law, recorder, view, x, f, weight):
 
 @implements(record_laws, Expectations)
 def _record_laws(law, recorder, view, x, f, weight):
-    multiply(view.coupling, x, f)
     for i in range(x.size):
-        mean, square, _ = weigh(law, view, i, f[i] - view.linear[i], x[i])
+        mean, square, _ = weigh(law, view, i, f[i], x[i])
         record_law(recorder, view, i, x, mean, square, weight)

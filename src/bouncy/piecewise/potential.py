@@ -305,12 +305,13 @@ class View(NamedTuple):
     log_still: Array  # (n,) logarithm of the mass of a cell that stands for one value; 0 for others
     diagonal: Array  # (d,) of A
     kind: NDArray[np.int64]  # (d,) see below
+    halves: Array  # (d, 5) what the law of a coordinate on a half-line depends on, see `_half_lines`
     spikes: Array  # what `spikes.py` needs of coordinates that are normal or at a point; empty without them
 
 
-# Kinds of coordinates, by their law given the others: any, on one half-line, or a normal beside a point mass, whose
-# three cells are its two sides with the point between them.
-ANY, HALF_LINE, SPIKED = range(3)
+# Kinds of coordinates, by their law given the others: any, with values that neither jump nor rest, on one half-line, or
+# a normal beside a point mass, whose three cells are its two sides with the point between them.
+ANY, LINE, HALF_LINE, SPIKED = range(4)
 # Masses of a point and its normal that differ by more than this, as a logarithm, are left to sums of logarithms.
 _SIMILAR = 300.0
 
@@ -332,6 +333,7 @@ def new_view(potential: Potential, scale: Array) -> View:
     with np.errstate(divide="ignore"):
         deviation = 1.0 / root
     kind = kinds_of(potential)
+    diagonal = potential.diagonal().copy()  # that of a dense matrix cannot be written to
     return View(
         coupling,
         linear,
@@ -343,8 +345,9 @@ def new_view(potential: Potential, scale: Array) -> View:
         root=root,
         deviation=deviation,
         log_still=log_still,
-        diagonal=potential.diagonal().copy(),  # that of a dense matrix cannot be written to
+        diagonal=diagonal,
         kind=kind,
+        halves=_half_lines(cells, kind, diagonal),
         spikes=arranged_spikes(potential, kind),
     )
 
@@ -354,7 +357,12 @@ def kinds_of(potential: Potential) -> NDArray[np.int64]:
     cells = potential.cells
     stiffness = cells.slope**2 * np.repeat(potential.diagonal(), np.diff(cells.first)) + cells.curvature
     kinds, first, count = np.full(cells.d, ANY), cells.first[:-1], np.diff(cells.first)
+    same = np.full(cells.d, True)
     possible = (cells.slope != 0.0) & (cells.constant < np.inf)
+    for name in ("slope", "shift"):
+        least, most = (find.reduceat(getattr(cells, name), first) for find in (np.minimum, np.maximum))
+        same &= least == most
+    kinds[same & (cells.slope[first] != 0.0)] = LINE
     half = possible & (np.isfinite(cells.lower) != np.isfinite(cells.upper)) & (stiffness >= 0.0)
     kinds[(count == 1) & half[first]] = HALF_LINE
     (three,) = np.nonzero(count == 3)
@@ -370,6 +378,23 @@ def kinds_of(potential: Potential) -> NDArray[np.int64]:
     three = three[spiked]
     kinds[three[np.abs(log_odds(potential, three)) < _SIMILAR]] = SPIKED
     return kinds
+
+
+def _half_lines(cells: Cells, kind: NDArray[np.int64], A: Array) -> Array:
+    """Return what the law of a coordinate on a half-line depends on, (d, 5), and zeros for others.
+
+    At a distance t from its end the value is end + a t, and -log density has the slope offset + a g there, with g as in
+    `expectations.py`, and the curvature kappa: (offset, a, end, sqrt(kappa), 1 / sqrt(kappa)).
+    """
+    (half,) = np.nonzero(kind == HALF_LINE)
+    row, halves = cells.first[half], np.zeros((kind.size, 5))
+    slope, shift, kappa = cells.slope[row], cells.shift[row], cells.slope[row] ** 2 * A[half] + cells.curvature[row]
+    upwards = cells.upper[row] == np.inf
+    start, away = np.where(upwards, cells.lower[row], cells.upper[row]), np.where(upwards, 1.0, -1.0)
+    offset = away * (slope * A[half] * shift + cells.tilt[row] + kappa * start)
+    with np.errstate(divide="ignore"):
+        halves[half] = np.stack([offset, away * slope, slope * start + shift, np.sqrt(kappa), 1.0 / np.sqrt(kappa)], 1)
+    return halves
 
 
 def log_odds(potential: Potential, spiked: NDArray[np.int64]) -> Array:

@@ -298,9 +298,24 @@ def draw_half_line(state, slope, kappa, root, deviation):
     per_rate = 1.0 / rate
     for _ in range(_MOST_PROPOSALS):
         t = exponential(state) * per_rate
-        if _passes(state, 0.5 * kappa * (t - per_rate) * (t - per_rate)):
+        if passes(state, 0.5 * kappa * (t - per_rate) * (t - per_rate)):
             return t
     return nan
+
+
+@helper
+def exchange_half_line(state, slope, kappa, t):
+    """Return a distance from the end of a half-line, far for a near one t and near for a far one, of the same law.
+
+    With the rate of `draw_half_line`, exp(-rate t) and one minus that are exchanged, which keeps an exponential law.
+    The ratio to that law decides whether it is done; else the distance stays.
+    """
+    rate = 0.5 * (slope + sqrt(slope * slope + 4.0 * kappa))
+    depth = rate * t
+    if not depth > 0.0:
+        return t
+    new = -(log(-np.expm1(-depth)) if depth < 0.5 else log1p(-exp(-depth))) / rate
+    return new if passes(state, (new - t) * (slope - rate + 0.5 * kappa * (new + t))) else t
 
 
 @helper
@@ -327,14 +342,14 @@ def _draw_away(state, slope, kappa, root, deviation, length, likely):
         elif by_uniforms:
             t = length * uniform(state)
             inside = 0.5 * slope * slope * deviation * deviation if slope < 0.0 else 0.0
-            accepted = _passes(state, inside + t * (slope + 0.5 * kappa * t))
+            accepted = passes(state, inside + t * (slope + 0.5 * kappa * t))
         else:
             rate = 0.5 * (slope + sqrt(slope * slope + 4.0 * kappa))
             if rate * length < _NEGLIGIBLE:
                 t = -log1p(np.expm1(-rate * length) * uniform(state)) / rate
             else:
                 t = exponential(state) / rate
-            accepted = _passes(state, 0.5 * kappa * (t - 1.0 / rate) * (t - 1.0 / rate))
+            accepted = passes(state, 0.5 * kappa * (t - 1.0 / rate) * (t - 1.0 / rate))
         if accepted:
             return min(t, length)
     return nan
@@ -356,7 +371,7 @@ def _draw_bent_up(state, tau, kappa, lower, upper):
         length, rise, slope = (below, rise_below, at_lower) if from_below else (above, rise_above, -at_upper)
         t = -log1p(np.expm1(-rise) * uniform(state)) * (length / rise) if rise > 0.0 else length * uniform(state)
         t = min(t, length)
-        if _passes(state, t * (slope + 0.5 * kappa * t) - rise * (t / length)):
+        if passes(state, t * (slope + 0.5 * kappa * t) - rise * (t / length)):
             return min(max(lower + t if from_below else upper - t, lower), upper)
     return nan
 
@@ -368,7 +383,7 @@ def _mean_of_exponential(rise):
 
 
 @helper
-def _passes(state, cost):
+def passes(state, cost):
     """Return True with probability exp(-cost); exp is asked only where its lower bound 1 - cost leaves it open."""
     u = uniform(state)
     return u <= 1.0 - cost or log(u) <= -cost

@@ -51,9 +51,10 @@ class Gibbs(PathSampler):
     truncated normals, exponentials, uniforms and point masses, whose weights are in closed form. Each is drawn from
     that in turn, in O(d), or with a sparse precision in the number of variables that it is coupled to.
 
-    In every other sweep in turn, variables that are normal, or normal on a half-line, are reflected about the peak of
-    their law given the others instead, where the density on the other side is the same. Strongly correlated variables
-    then go on in one direction for longer, instead of wandering (overrelaxation).
+    In every other sweep in turn, variables whose values neither jump nor rest are reflected about the mean of their law
+    given the others instead, with probability min(1, ratio of the two densities). Near the end of a half-line, small
+    distances from it are exchanged for large ones. Strongly correlated variables then go on in one direction for
+    longer, instead of wandering (overrelaxation).
 
     Coefficients that may be zero (`SpikeSlab`) are moved by steps with the same law that forget faster, in turn: one
     that is not zero goes to the other side of its mean given the others (overrelaxation with correlation -0.9, Adler),
@@ -240,22 +241,23 @@ def _draw_singles(scan, view, recorder, sweep_time):
         mean, square, proper = weigh(recorder.expectations, view, i, scan.F[i], scan.x[i])
         if records:
             record_law(recorder, view, i, scan.x, mean, square, sweep_time)
-        if not proper or (moves and not _move(scan, view, recorder, i)):
+        if not proper or (moves and not _move(scan, view, recorder, i, mean, square)):
             return False
     return True
 
 
 @helper
-def _move(scan, view, recorder, i):
+def _move(scan, view, recorder, i, mean, square):
     """Move coordinate i by the law that was found for it, and return whether there is one.
 
-    In every other sweep it is reflected about the peak if possible. Draws in the sweeps between make the chain ergodic.
+    In every other sweep it is reflected about its mean where it can be; draws in the others make the chain ergodic.
     """
     law = recorder.expectations
     if scan.random or scan.stale[0] % 2:
         row, y = draw_coordinate(law, view, i, scan.rng)
     else:
-        row, y = reflect_coordinate(law, view, i, scan.rng, scan.y[i])
+        row, y = np.uint64(scan.row[i]), scan.y[i]
+        row, y = reflect_coordinate(law, view, i, scan.rng, row, y, mean, square)
     put(scan, view, recorder, i, row, y, view.slope[row] * y + view.shift[row])
     return not np.isnan(y)
 

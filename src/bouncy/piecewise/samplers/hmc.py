@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from math import atan2, cos, inf, pi, sin, sqrt
+from math import ceil, cos, inf, pi, sin, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from bouncy._random import fill_normal, new_state
 from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative
 from bouncy.piecewise.contract import PathTarget
+from bouncy.piecewise.coupling import multiply
 from bouncy.piecewise.expectations import record_laws
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_point
@@ -28,6 +29,8 @@ Array = NDArray[np.float64]
 
 DEFAULT_TRAVEL_TIME = 0.5 * pi
 _SHORTEST, _LONGEST = 1e-2, 1e5
+# Longest time that is followed in one piece: cot(t / 2) of it loses no digits.
+_QUARTER = 0.5 * pi
 # Nearer than this to a multiple of pi, a trajectory on a Gaussian ends where it began, or at the mirror image of that.
 _NEAR = 1e-3
 # Walls hit by one variable in one trajectory, beyond which a run would not come to an end.
@@ -185,55 +188,33 @@ def _settle(motion, view, evaluations):
         x = motion.y[i] * motion.scale[i] - motion.mean[i]
         motion.x[i] = min(max(x, motion.lower[i]), motion.upper[i])
     if np.isnan(motion.v[0]):
-        refresh(motion)
+        draw_velocity(motion)
 
 
 @implements(sweep, Trajectory)
 def _sweep(motion, view, recorder, sweep_time):
-    x, values = motion.x, motion.scratch
+    x, values, f = motion.x, motion.scratch, motion.soonness
     recorder.open_events[HITS] += travel(motion, sweep_time)
-    energy = 0.0
-    if draw_is_due(recorder):
-        energy = refresh(motion)
-    else:
-        draw_velocity(motion)
+    draw_velocity(motion)
     recorder.open_events[REFRESHMENTS] += 1.0
     for i in range(x.size):
         values[i] = motion.mean[i] + x[i]
         motion.y[i] = values[i] / motion.scale[i]
     record_state(recorder, view, motion.row, values, sweep_time)
     products_point(recorder.products, values, sweep_time)
-    record_laws(recorder.expectations, recorder, view, values, motion.soonness, sweep_time)
+    multiply(view.coupling, x, f)
+    record_laws(recorder.expectations, recorder, view, values, f, sweep_time)
+    energy = 0.0
+    if draw_is_due(recorder):
+        for i in range(x.size):
+            energy += 0.5 * x[i] * f[i]
     end_sweep(recorder, values, -energy)
     return True
 
 
 @helper
-def refresh(motion):
-    """Draw a velocity from N(0, covariance), and return the potential x'Px/2. Changes v, the generator and scratch.
-
-    One pass over the root R, where covariance = R'R, does both: the velocity is R'z with z standard normal, and the
-    potential is |e|^2 / 2 for the solution of R'e = x. It is memory that such a pass waits for.
-    """
-    v, z, rest = motion.v, motion.soonness, motion.scratch
-    fill_normal(motion.rng, z)
-    for i in range(v.size):
-        v[i] = 0.0
-        rest[i] = motion.x[i]
-    energy = 0.0
-    for i in range(v.size):
-        row, v_from, rest_from = motion.root[i, i:], v[i:], rest[i:]
-        factor, e = z[i], rest[i] / row[0]
-        energy += 0.5 * e * e
-        for k in range(row.size):
-            v_from[k] += factor * row[k]
-            rest_from[k] -= e * row[k]
-    return energy
-
-
-@helper
 def draw_velocity(motion):
-    """Draw the same velocity as `refresh` does, where the potential is not asked for."""
+    """Draw a velocity from N(0, covariance): R'z for covariance = R'R. Changes v, the generator and scratch."""
     v, z = motion.v, motion.soonness
     fill_normal(motion.rng, z)
     for i in range(v.size):
@@ -249,37 +230,44 @@ def travel(motion, time):
     """Follow the particle for a time, and return how many walls it has met. Changes x, v and scratch.
 
     Instead of the time t to its next wall, each coordinate says cot(t / 2), which falls from inf to -inf in a period
-    and is a root of a quadratic equation; and sin t and cos t are rational functions of it. So there is no trigonometry
-    but for the time that passes: one pass over the coordinates turns them all by t, reflects them and asks when each
-    will meet its next wall.
+    and is a root of a quadratic equation; and sin t and cos t are rational functions of it. Of the time that is left,
+    cut into pieces of a quarter of a period at most, there are sine and cosine too. So there is no trigonometry between
+    walls: one pass over the coordinates turns them all by t, reflects them and asks when each will meet its next wall.
     """
     x, v, lower, upper = motion.x, motion.v, motion.lower, motion.upper
+    pieces = max(ceil(time / _QUARTER), 1)
+    C, S = cos(time / pieces), sin(time / pieces)
+    C_left, S_left = C, S
     hits, i, place, away = 0.0, 0, x[0], v[0]
     c, s, kick = 1.0, 0.0, 0.0
     while True:
         _turn(motion, c, s, kick, i)
-        if time == 0.0:
-            break
         # Where a coordinate at a wall is, and where it goes, follows from which wall that is: not from rounded numbers
         # that should be zero.
         x[i], v[i] = place, away
         motion.soonness[i] = _soonness(place, away, lower[i], upper[i])
         i, soonest = _first(motion.soonness)
-        t = 2.0 * atan2(1.0, soonest)
-        if t >= time or soonest == -inf:
-            c, s, kick, time = cos(time), sin(time), 0.0, 0.0
-            continue
-        time -= t
-        hits += 1.0
-        c, s = _cosine_and_sine(soonest)
-        speed = abs(v[i] * c - x[i] * s)
-        if _meets_upper(x[i], v[i], lower[i], upper[i]):
-            place, away = upper[i], -speed
+        if soonest * S_left > 1.0 + C_left:  # cot(t / 2) > cot(time left / 2)
+            hits += 1.0
+            c, s = _cosine_and_sine(soonest)
+            C_left, S_left = C_left * c + S_left * s, max(S_left * c - C_left * s, 0.0)
+            speed = abs(v[i] * c - x[i] * s)
+            if _meets_upper(x[i], v[i], lower[i], upper[i]):
+                place, away = upper[i], -speed
+            else:
+                place, away = lower[i], speed
+            kick = 2.0 * away / motion.covariance[i, i]
+        elif pieces > 1:
+            pieces -= 1
+            c, s, kick = C_left, S_left, 0.0
+            place, away = x[i] * c + v[i] * s, v[i] * c - x[i] * s
+            C_left, S_left = C, S
         else:
-            place, away = lower[i], speed
-        kick = 2.0 * away / motion.covariance[i, i]
-    for i in range(x.size):
-        x[i] = min(max(x[i], lower[i]), upper[i])
+            break
+    for j in range(x.size):
+        place, speed = x[j] * C_left + v[j] * S_left, v[j] * C_left - x[j] * S_left
+        x[j] = min(max(place, lower[j]), upper[j])
+        v[j] = speed
     return hits
 
 
