@@ -2101,7 +2101,7 @@ BUGS = (
     Bug(
         "L23",
         "a cluster misses the last neighbour of a site",
-        (Edit(LANES_CONTRACT, "range(indptr[i], indptr[i + 1])", "range(indptr[i], indptr[i + 1] - 1)"),),
+        (Edit(LANES_CONTRACT, "indptr[i + np.uint64(1)])", "indptr[i + np.uint64(1)] - 1)"),),
         ("tests/workers/test_ladder_pairs.py::test_a_cluster_is_a_component_of_the_sites_that_differ",),
     ),
     Bug(
@@ -2110,8 +2110,8 @@ BUGS = (
         (
             Edit(
                 LANES_CONTRACT,
-                "    while head < tail:\n        i = queue[head]",
-                "    while head > tail:\n        i = queue[head]",
+                "    while head < tail:\n",
+                "    while head > tail:\n",
             ),
         ),
         ("tests/workers/test_ladder_pairs.py::test_both_ladders_keep_their_law[couplings]",),
