@@ -208,7 +208,7 @@ def test_positions_are_those_of_the_paper(clock, d):
     flat = np.zeros(d)
     start = state.copy()
     running = clock.start(d, 0.0, state)
-    for stop in (0.0, 3.1, 40.0):
+    for stop in (0.0, 3.1, 40.0, 200.0):  # the last in the second era of the exponential clock where d <= 1000
         twin = literal_bps(None, flat, clock.name, clock_state=start.copy(), duration=stop, compiled=True)
         hits_until(running, stop)
         z, w = where(running, d, stop)

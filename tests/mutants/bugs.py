@@ -728,6 +728,24 @@ BUGS = (
         (Edit("recorders/pairs.py", "+= 0.5 * sign * conditional", "+= sign * conditional"),),
         ("tests/run/test_sample.py::test_edges_agree_with_all_pairs",),
     ),
+    Bug(
+        "51",
+        "a site keeps the drift of the era when it is left alone again",
+        (Edit(EXPONENTIAL, "w[i] = clock.near_w[j] - drift", "w[i] = clock.near_w[j]"),),
+        ("tests/clocks/test_clocks.py::test_positions_are_those_of_the_paper[billiard-exponential-1000]",),
+    ),
+    Bug(
+        "52",
+        "an era begins with the drift of the last one",
+        (Edit(EXPONENTIAL, "    leg[DRIFT] = 0.0\n", ""),),
+        ("tests/clocks/test_clocks.py::test_positions_are_those_of_the_paper[billiard-exponential-1000]",),
+    ),
+    Bug(
+        "53",
+        "sites after the last whole eight are never near their walls",
+        (Edit("clocks/_selecting.py", "range(8 * whole, n)", "range(n, n)"),),
+        ("tests/clocks/test_clocks.py::test_positions_are_those_of_the_paper[billiard-exponential-65]",),
+    ),
     # The general engine.
     Bug(
         "P1",
@@ -1166,6 +1184,54 @@ BUGS = (
         (engine("gibbs::test_points_other_than_zero_among_normal_variables", "gibbs"),),
     ),
     Bug(
+        "P54",
+        "a reflection about the mean whatever the density is there",
+        (Edit(EXPECTATIONS, "if rise <= 0.0 or passes(state, rise):", "if rise < inf:"),),
+        (engine("gibbs::test_reflections_keep_the_law", "half-lines"),),
+    ),
+    Bug(
+        "P55",
+        "a reflection that does not see the jump at an edge",
+        (Edit(EXPECTATIONS, "return view.constant[row] + y * (law.tau", "return y * (law.tau"),),
+        (engine("gibbs::test_reflections_keep_the_law", "bent"),),
+    ),
+    Bug(
+        "P56",
+        "distances from a wall that are exchanged as if their law were exponential",
+        (
+            Edit(
+                "piecewise/truncated.py",
+                "return new if passes(state, (new - t) * (slope - rate + 0.5 * kappa * (new + t))) else t",
+                "return new if new < inf else t",
+            ),
+        ),
+        (engine("gibbs::test_reflections_keep_the_law", "half-lines"),),
+    ),
+    Bug(
+        "P57",
+        "a trajectory that loses the last quarter of a period",
+        (Edit("piecewise/samplers/hmc.py", "elif pieces > 1:", "elif pieces > 2:"),),
+        (engine("hmc::test_literal_twin", "5"),),
+    ),
+    Bug(
+        "P58",
+        "the time that is left after a wall, as if the wall had been met at once",
+        (
+            Edit(
+                "piecewise/samplers/hmc.py",
+                "            C_left, S_left = C_left * c + S_left * s, max(S_left * c - C_left * s, 0.0)\n",
+                "",
+            ),
+        ),
+        (engine("hmc::test_literal_twin", "5"),),
+    ),
+    Bug(
+        "P59",
+        "log p at the end of a trajectory without its factor 1/2",
+        (Edit("piecewise/samplers/hmc.py", "energy += 0.5 * x[i] * f[i]", "energy += x[i] * f[i]"),),
+        (engine("hmc::test_gaussian_draws_are_independent"),),
+    ),
+    Bug(
         "P60",
         "coefficients that stay where they are when another flips for which they were integrated out",
         (
@@ -1224,54 +1290,6 @@ BUGS = (
             ),
         ),
         (engine(MOMENTS, "spike-slab-gibbs"),),
-    ),
-    Bug(
-        "P54",
-        "a reflection about the mean whatever the density is there",
-        (Edit(EXPECTATIONS, "if rise <= 0.0 or passes(state, rise):", "if rise < inf:"),),
-        (engine("gibbs::test_reflections_keep_the_law", "half-lines"),),
-    ),
-    Bug(
-        "P55",
-        "a reflection that does not see the jump at an edge",
-        (Edit(EXPECTATIONS, "return view.constant[row] + y * (law.tau", "return y * (law.tau"),),
-        (engine("gibbs::test_reflections_keep_the_law", "bent"),),
-    ),
-    Bug(
-        "P56",
-        "distances from a wall that are exchanged as if their law were exponential",
-        (
-            Edit(
-                "piecewise/truncated.py",
-                "return new if passes(state, (new - t) * (slope - rate + 0.5 * kappa * (new + t))) else t",
-                "return new if new < inf else t",
-            ),
-        ),
-        (engine("gibbs::test_reflections_keep_the_law", "half-lines"),),
-    ),
-    Bug(
-        "P57",
-        "a trajectory that loses the last quarter of a period",
-        (Edit("piecewise/samplers/hmc.py", "elif pieces > 1:", "elif pieces > 2:"),),
-        (engine("hmc::test_literal_twin", "5"),),
-    ),
-    Bug(
-        "P58",
-        "the time that is left after a wall, as if the wall had been met at once",
-        (
-            Edit(
-                "piecewise/samplers/hmc.py",
-                "            C_left, S_left = C_left * c + S_left * s, max(S_left * c - C_left * s, 0.0)\n",
-                "",
-            ),
-        ),
-        (engine("hmc::test_literal_twin", "5"),),
-    ),
-    Bug(
-        "P59",
-        "log p at the end of a trajectory without its factor 1/2",
-        (Edit("piecewise/samplers/hmc.py", "energy += 0.5 * x[i] * f[i]", "energy += x[i] * f[i]"),),
-        (engine("hmc::test_gaussian_draws_are_independent"),),
     ),
     Bug(
         "G1",

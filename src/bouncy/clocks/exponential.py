@@ -341,7 +341,7 @@ def _position(clock, t, z, w):
     lag = leg[LAG] + leg[DRIFT] * dt
     elapsed = t - leg[T_ERA]
     for i in range(z.size):
-        z[i] = clock.z[i] + clock.w[i] * elapsed + lag
+        z[i] = max(clock.z[i] + clock.w[i] * elapsed + lag, 0.0)
         w[i] = clock.w[i] + leg[DRIFT]
     for j in range(clock.count[N_NEAR]):
         i = clock.near[j]
