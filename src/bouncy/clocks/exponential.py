@@ -79,9 +79,9 @@ _SMALL_WINDOW = 100.0
 # mean drift is one): longer windows make fewer passes over all sites and more sites near.
 _WINDOW = 2.0
 _DRIFT = 1.5
-# Windows in an era. In each era the slope is summed anew: its rounding, carried from bounce to bounce, would change the
-# speed of the particle by 1e-5 within 10^8 hits.
-_ERA = 16
+# Windows in an era, unless its drift gets so large before that digits are lost in it. In each era the slope is summed
+# anew: its rounding, carried from bounce to bounce, would change the speed of the particle by 1e-5 within 10^8 hits.
+_ERA, _LOWEST_DRIFT = 16, -0.5
 # Time beyond the expected end of a leg up to which hits are listed.
 _MARGIN = 0.5
 
@@ -201,7 +201,8 @@ def _open_window(clock, t):
 @helper
 def _next_window(clock, t):
     """Open a window at time t, if it is time in a new era."""
-    if t - clock.leg[T_ERA] < _ERA * _window(clock.z.size):
+    leg = clock.leg
+    if t - leg[T_ERA] < _ERA * _window(clock.z.size) and leg[DRIFT] > _LOWEST_DRIFT:
         _open_window(clock, t)
     else:
         position(clock, t, clock.z, clock.w)
