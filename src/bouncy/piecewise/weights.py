@@ -25,10 +25,19 @@ _NODES = 64
 
 @helper
 def log_density(view, rows, x, f):
-    """Return log p(x) at values in the cells `rows`, both (d,): with f = A x - b, x'A x / 2 - b.x = x.(f - b) / 2."""
+    """Return log p(x) at values in the cells `rows`, both (d,), with f = A x - b."""
+    total = -0.5 * quadratic_form(view, x, f)
+    for i in range(x.size):
+        total += log_weight(view, i, rows[i], x[i])
+    return total
+
+
+@helper
+def quadratic_form(view, x, f):
+    """Return x'A x - 2 b.x = x.(f - b), with f = A x - b."""
     total = 0.0
     for i in range(x.size):
-        total += log_weight(view, i, rows[i], x[i]) - 0.5 * x[i] * (f[i] - view.linear[i])
+        total += x[i] * (f[i] - view.linear[i])
     return total
 
 

@@ -31,7 +31,7 @@ from bouncy.piecewise.spike_moves import (
     put,
 )
 from bouncy.piecewise.spikes import ONE
-from bouncy.piecewise.weights import log_density
+from bouncy.piecewise.weights import log_weight, quadratic_form
 from bouncy.recorders.contract import HITS
 from bouncy.samplers._scan import RANDOM_SUMMARY
 from bouncy.samplers.contract import Named, PathSampler
@@ -149,10 +149,12 @@ class Scan(NamedTuple):
     random: bool  # whether coordinates come in random order
     partners: Partners
     marginals: Marginals
-    # Scratch: coordinates that are drawn one by one, how many these are, and those that may be at a point and are not.
+    # Scratch: coordinates that are drawn one by one, and how many these are; those that may be at a point and are not;
+    # and what coordinates add to log p, all together, if each that may be is at its point.
     single: NDArray[np.int64]  # (d,)
     singles: NDArray[np.int64]  # (1,)
     pool: NDArray[np.int64]  # (d,)
+    at_points: Array  # (1,)
 
 
 def new_scan(
@@ -180,12 +182,14 @@ def new_scan(
         single=np.zeros(y.size, np.int64),
         singles=np.zeros(1, np.int64),
         pool=np.zeros(y.size, np.int64),
+        at_points=np.zeros(1),
     )
 
 
 @implements(settle, Scan)
 def _settle(scan, view, evaluations):
     n = 0
+    scan.at_points[0] = 0.0
     for i in range(scan.y.size):
         row = scan.row[i]
         scan.y[i] = min(max(scan.y[i], view.lower[row]), view.upper[row])
@@ -193,6 +197,8 @@ def _settle(scan, view, evaluations):
         if scan.random or view.kind[i] != SPIKED:
             scan.single[n] = i
             n += 1
+        else:
+            scan.at_points[0] += view.log_scale[view.first[i] + 1]
     scan.singles[0] = n
     _renew(scan, view)
 
@@ -223,8 +229,8 @@ def _sweep(scan, view, recorder, sweep_time):
     recorder.open_events[HITS] += d
     if scan.partners.partner.size:
         exchange(scan, view, recorder)
-    _record(scan, view, recorder, sweep_time)
-    end_sweep(recorder, x, log_density(view, scan.row, x, scan.F) if draw_is_due(recorder) else 0.0)
+    apart = _record(scan, view, recorder, sweep_time)
+    end_sweep(recorder, x, _log_density(scan, view, apart) if draw_is_due(recorder) else 0.0)
     return True
 
 
@@ -264,17 +270,35 @@ def _move(scan, view, recorder, i, mean, square):
 
 @helper
 def _record(scan, view, recorder, weight):
-    """Account for the state at the end of a sweep; of coordinates at their point, what they miss is added later."""
-    n = scan.singles[0]
+    """Account for the state at the end of a sweep, and return how many coordinates could be at a point and are not.
+
+    Of coordinates at their point, what they miss is added later.
+    """
+    n, apart = scan.singles[0], 0
     if n == scan.x.size:
         record_state(recorder, view, scan.row, scan.x, weight)
     else:
         for k in range(n):
             i = scan.single[k]
             record_point(recorder, i, scan.row[i], scan.x[i], view.slope[scan.row[i]], weight)
-        for k in range(find_pool(scan, view)):
+        apart = find_pool(scan, view)
+        for k in range(apart):
             i = scan.pool[k]
             point = np.uint64(view.first[i]) + ONE
             record_point(recorder, i, scan.row[i], scan.x[i], view.slope[scan.row[i]], weight)
             record_point(recorder, i, point, view.shift[point], 0.0, -weight)
     products_point(recorder.products, scan.x, weight)
+    return apart
+
+
+@helper
+def _log_density(scan, view, apart):
+    """Return log p(x), from what it would be if the first `apart` of the pool were at their points as well."""
+    total = scan.at_points[0] - 0.5 * quadratic_form(view, scan.x, scan.F)
+    for k in range(scan.singles[0]):
+        i = scan.single[k]
+        total += log_weight(view, i, scan.row[i], scan.x[i])
+    for k in range(apart):
+        i = scan.pool[k]
+        total += log_weight(view, i, scan.row[i], scan.x[i]) - view.log_scale[view.first[i] + 1]
+    return total
