@@ -27,8 +27,9 @@ from bouncy.piecewise.potential import SPIKED, Potential, kinds_of, log_odds
 Array = NDArray[np.float64]
 
 # Marginals are used up to so many variables, of which so many are expected not to be zero, if each has at least this
-# share that the others do not explain: beyond, a change would take too long, or lose too many digits.
-_MOST_VARIABLES, _MOST_APART, _LEAST_UNEXPLAINED = 512, 32.0, 1e-6
+# share that the others do not explain: beyond, a change would take too long, or lose too many digits. What is lost goes
+# as one over the square of that share: here 10^-5 standard deviations, until everything is computed anew.
+_MOST_VARIABLES, _MOST_APART, _LEAST_UNEXPLAINED = 512, 32.0, 1e-4
 # Where no two variables are strongly correlated, only if a change adds up no more numbers than this.
 _SHORT_CHANGE = 1024.0
 

@@ -66,7 +66,7 @@ class Gibbs(PathSampler):
     are zero: coefficients that are not are integrated out, and move along with the one that flips so that their density
     stays the same. A flip then takes O(d) for each coefficient that is not zero. This is done with a dense precision of
     up to 512 coefficients of which the data let at most 32 be different from zero, if two of them are strongly
-    correlated or these numbers multiply to at most 1024; not where the others explain one of them but for 10^-6.
+    correlated or these numbers multiply to at most 1024; not where the others explain one of them but for 10^-4.
 
     Parameters
     ----------
