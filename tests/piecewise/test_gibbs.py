@@ -415,6 +415,35 @@ def test_where_flips_are_joint():
         assert scan.marginals.active.size == size
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "used"),
+    [
+        ("noise_scale", 0.5, True),
+        ("noise_scale", 1e-4, False),
+        ("slab_scale", 1e4, False),
+        ("inclusion", np.r_[1e-140, np.full(11, 0.3)], False),
+    ],
+)
+def test_new_targets_where_flips_cannot_be_joint(name, value, used):
+    """Catches joint flips on a target where rounding, or a law that is not of their kind, would end the run.
+
+    With more columns than rows, each is explained by others but for the prior.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((8, 12))
+    y = X[:, 0] + 0.1 * rng.standard_normal(8)
+    one = bouncy.SpikeSlab(X, y, inclusion=0.3, slab_scale=1.0, noise_scale=1.0)
+    (worker,) = one.workers(bouncy.piecewise.Gibbs(), _plan(), [np.random.SeedSequence(SEED)], [None])
+    assert worker.motion.marginals.used[0]
+    for target, expected in ((one.given(**{name: value}), used), (one, True)):
+        worker.retarget(target)
+        assert worker.motion.marginals.used[0] == expected
+        worker.advance(200)
+        x, A, b = worker.motion.x, target.potential.coupling, target.potential.linear
+        np.testing.assert_allclose(worker.motion.F, A @ x - b, atol=1e-10 * np.abs(A).max() * (1.0 + np.abs(x).max()))
+        np.testing.assert_array_equal(target.cells.slope[worker.motion.row] == 0.0, x == 0.0)
+
+
 def test_places_are_in_their_cells(jointly):
     """Catches a value whose cell is not the one that it lies in, as on the other side of a spike."""
     t = np.arange(20.0)

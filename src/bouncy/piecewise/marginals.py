@@ -36,7 +36,7 @@ _SHORT_CHANGE = 1024.0
 
 @part("slope", "precision", "covariance", "active", bounds={"active": lambda marginals: (0, marginals.active.size - 1)})
 class Marginals(NamedTuple):
-    """R, Q, M and S as above; arrays are empty where laws given all others are used instead."""
+    """R, Q, M and S as above; arrays are empty where laws given all others are used for every target."""
 
     slope: Array  # (d,) R, of a coordinate in S as if it were not
     precision: Array  # (d,) Q, likewise
@@ -47,6 +47,7 @@ class Marginals(NamedTuple):
     place: NDArray[np.int64]  # (d,)
     weight: Array  # (d,)
     column: Array  # (d,)
+    used: NDArray[np.bool_]  # (1,) whether they are, on the present target; else the rest means nothing
 
 
 def new_marginals(d: int) -> Marginals:
@@ -60,6 +61,7 @@ def new_marginals(d: int) -> Marginals:
         place=np.zeros(d, np.int64),
         weight=np.zeros(d),
         column=np.zeros(d),
+        used=np.full(1, d > 0),
     )
 
 

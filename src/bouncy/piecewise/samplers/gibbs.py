@@ -124,6 +124,13 @@ class Gibbs(PathSampler):
         marginals = new_marginals(target.d if jointly else 0)
         return new_scan(y / target.scale, row, random, new_state(seed), partners, marginals)
 
+    def retarget(self, motion: Scan, target: PathTarget) -> Scan:
+        """Return the same motion. One that flips jointly on its first target does so where that pays on the new one."""
+        assert isinstance(target, PiecewiseTarget)
+        if motion.marginals.active.size:
+            motion.marginals.used[0] = pays(target.potential, motion.partners.partner.size > 0)
+        return motion
+
 
 NAMED = (
     Named(
@@ -203,7 +210,7 @@ def _renew(scan, view):
     multiply(view.coupling, scan.x, scan.F)
     for i in range(scan.x.size):
         scan.F[i] -= view.linear[i]
-    if scan.marginals.active.size:
+    if scan.marginals.used[0]:
         renew(scan.marginals, view.coupling, view.linear, scan.x, scan.F)
     scan.stale[0] = 0
 
