@@ -39,7 +39,8 @@ def _leg_bounds(clock):
         "near": lambda clock: (0, clock.z.size - 1),
         "due": lambda clock: (0, clock.z.size - 1),
         **dict.fromkeys(("z", "near_z", "due_time"), lambda clock: (-LONGEST, LONGEST)),
-        **dict.fromkeys(("w", "near_w"), lambda clock: (-2.0, 2.0)),
+        "w": lambda clock: (-8.0, 8.0),  # less the drift, which may come to -2 in an era
+        "near_w": lambda clock: (-2.0, 2.0),
         "leg": _leg_bounds,
         "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, clock.z.size, clock.z.size, clock.z.size]),
     },
@@ -79,8 +80,8 @@ _SMALL_WINDOW = 100.0
 # mean drift is one): longer windows make fewer passes over all sites and more sites near.
 _WINDOW = 2.0
 _DRIFT = 1.5
-# Windows in an era. In each era the slope is summed anew: its rounding, carried from bounce to bounce, would change the
-# speed of the particle by 1e-5 within 10^8 hits.
+# Windows in an era; up to the dimension above, where no site is left alone, it is one. In each era the slope is summed
+# anew: its rounding, carried from bounce to bounce, would change the speed of the particle by 1e-5 within 10^8 hits.
 _ERA = 16
 # Time beyond the expected end of a leg up to which hits are listed.
 _MARGIN = 0.5
@@ -201,7 +202,8 @@ def _open_window(clock, t):
 @helper
 def _next_window(clock, t):
     """Open a window at time t, if it is time in a new era."""
-    if t - clock.leg[T_ERA] < _ERA * _window(clock.z.size):
+    d = clock.z.size
+    if d > _SMALL and t - clock.leg[T_ERA] < _ERA * _window(d):
         _open_window(clock, t)
     else:
         position(clock, t, clock.z, clock.w)
