@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from bouncy._compile import kernel
-from bouncy._dispatch import state_arrays
+from bouncy._dispatch import check_bounds, named_state, state_arrays
 from bouncy._random import new_state
 from bouncy.clocks import every_clock as all_clocks
 from bouncy.clocks.by_address import linked
@@ -208,7 +208,7 @@ def test_positions_are_those_of_the_paper(clock, d):
     flat = np.zeros(d)
     start = state.copy()
     running = clock.start(d, 0.0, state)
-    for stop in (0.0, 3.1, 40.0, 200.0):  # the last in the second era of the exponential clock where d <= 1000
+    for stop in (0.0, 3.1, 40.0, 200.0):  # the last in the second era of the exponential clock, for 65 and 1000
         twin = literal_bps(None, flat, clock.name, clock_state=start.copy(), duration=stop, compiled=True)
         hits_until(running, stop)
         z, w = where(running, d, stop)
@@ -217,6 +217,17 @@ def test_positions_are_those_of_the_paper(clock, d):
 
 
 # --- the contract -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 16, 65, 1000])
+@every_clock
+def test_states_are_within_their_bounds(clock, d):
+    """Catches a state that is saved and then refused, as speeds that are measured from a drift that has no bounds."""
+    (state,) = states(clock.name, d)
+    running = clock.start(d, 0.0, state)
+    for stop in np.arange(0.0, 500.0, 25.0):
+        hits_until(running, stop)
+        check_bounds(named_state("clock", running), "clock", running)
 
 
 @every_clock

@@ -27,15 +27,16 @@ from bouncy.piecewise.potential import SPIKED, Potential, kinds_of, log_odds
 Array = NDArray[np.float64]
 
 # Marginals are used up to so many variables, of which so many are expected not to be zero, if each has at least this
-# share that the others do not explain: beyond, a change would take too long, or lose too many digits.
-_MOST_VARIABLES, _MOST_APART, _LEAST_UNEXPLAINED = 512, 32.0, 1e-6
+# share that the others do not explain: beyond, a change would take too long, or lose too many digits. What is lost goes
+# as one over the square of that share: here 10^-5 standard deviations, until everything is computed anew.
+_MOST_VARIABLES, _MOST_APART, _LEAST_UNEXPLAINED = 512, 32.0, 1e-4
 # Where no two variables are strongly correlated, only if a change adds up no more numbers than this.
 _SHORT_CHANGE = 1024.0
 
 
 @part("slope", "precision", "covariance", "active", bounds={"active": lambda marginals: (0, marginals.active.size - 1)})
 class Marginals(NamedTuple):
-    """R, Q, M and S as above; arrays are empty where laws given all others are used instead."""
+    """R, Q, M and S as above; arrays are empty where laws given all others are used for every target."""
 
     slope: Array  # (d,) R, of a coordinate in S as if it were not
     precision: Array  # (d,) Q, likewise
@@ -46,6 +47,7 @@ class Marginals(NamedTuple):
     place: NDArray[np.int64]  # (d,)
     weight: Array  # (d,)
     column: Array  # (d,)
+    used: NDArray[np.bool_]  # (1,) whether they are, on the present target; else the rest means nothing
 
 
 def new_marginals(d: int) -> Marginals:
@@ -59,6 +61,7 @@ def new_marginals(d: int) -> Marginals:
         place=np.zeros(d, np.int64),
         weight=np.zeros(d),
         column=np.zeros(d),
+        used=np.full(1, d > 0),
     )
 
 

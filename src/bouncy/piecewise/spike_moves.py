@@ -172,7 +172,7 @@ def overrelax(scan, view, recorder):
         mean = point - slope_at_point(view.spikes, at, scan.F[i], scan.x[i]) * view.spikes[at + VARIANCE]
         noise = _NOISE * view.spikes[at + DEVIATION] * normal(scan.rng)
         _put_spike(scan, view, recorder, i, point, mean + _OVERRELAXED * (scan.x[i] - mean) + noise)
-    if scan.marginals.active.size:
+    if scan.marginals.used[0]:
         locate_active(scan.marginals, size)
 
 
@@ -184,7 +184,7 @@ def flip_all(scan, view, recorder, weight):
     """
     windows, d = recorder.expectations.windows, scan.x.size
     found, constants, marginals = windows.found, view.spikes, scan.marginals
-    jointly = marginals.active.size > 0
+    jointly = marginals.used[0]
     stayed, bound, total = 1.0, uniform(scan.rng), 0.0
     for window in range((d + WINDOW - 1) // WINDOW):
         start = window * WINDOW
@@ -262,18 +262,21 @@ def exchange(scan, view, recorder):
     The pool of those that are not zero has the same size after an exchange, so that one of them is drawn with the same
     probability, and a partner in proportion to weights: what is left of the ratio of both ways is that of their sums.
     """
-    pool, size = scan.pool, 0
-    for i in range(scan.x.size):
-        if scan.partners.total[i] > 0.0 and view.slope[scan.row[i]] != 0.0:
+    constants, pool, size = view.spikes, scan.pool, 0
+    for n in range(find_pool(scan, view)):
+        i = pool[n]
+        if scan.partners.total[i] > 0.0:
             pool[size] = i
             size += 1
     for _ in range(_EXCHANGES * size):
         k = min(np.int64(uniform(scan.rng) * size), size - 1)
         i = pool[k]
         j = _partner(scan, i)
-        if view.slope[scan.row[j]] == 0.0 and _replace(scan, view, recorder, i, j):
+        at, _ = place_of(j)
+        is_at_point = scan.x[j] == constants[at + POINT] and constants[at + IS_SPIKED] != 0.0
+        if is_at_point and _replace(scan, view, recorder, i, j):
             pool[k] = j
-    if scan.marginals.active.size:
+    if scan.marginals.used[0]:
         _follow(scan, view, recorder)
 
 
@@ -291,7 +294,7 @@ def _partner(scan, i):
 @helper
 def _replace(scan, view, recorder, i, j):
     """Try to let coordinate i be at its point, and j, which is at its own, anywhere else; return whether it is done."""
-    constants, jointly = view.spikes, scan.marginals.active.size > 0
+    constants, jointly = view.spikes, scan.marginals.used[0]
     (at_i, _), (at_j, _) = place_of(i), place_of(j)
     point_i = constants[at_i + POINT]
     if jointly:

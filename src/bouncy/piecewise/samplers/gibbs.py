@@ -66,7 +66,7 @@ class Gibbs(PathSampler):
     are zero: coefficients that are not are integrated out, and move along with the one that flips so that their density
     stays the same. A flip then takes O(d) for each coefficient that is not zero. This is done with a dense precision of
     up to 512 coefficients of which the data let at most 32 be different from zero, if two of them are strongly
-    correlated or these numbers multiply to at most 1024; not where the others explain one of them but for 10^-6.
+    correlated or these numbers multiply to at most 1024; not where the others explain one of them but for 10^-4.
 
     Parameters
     ----------
@@ -123,6 +123,13 @@ class Gibbs(PathSampler):
         jointly = not random and pays(target.potential, partners.partner.size > 0)
         marginals = new_marginals(target.d if jointly else 0)
         return new_scan(y / target.scale, row, random, new_state(seed), partners, marginals)
+
+    def retarget(self, motion: Scan, target: PathTarget) -> Scan:
+        """Return the same motion. One that flips jointly on its first target does so where that pays on the new one."""
+        assert isinstance(target, PiecewiseTarget)
+        if motion.marginals.active.size:
+            motion.marginals.used[0] = pays(target.potential, motion.partners.partner.size > 0)
+        return motion
 
 
 NAMED = (
@@ -209,7 +216,7 @@ def _renew(scan, view):
     multiply(view.coupling, scan.x, scan.F)
     for i in range(scan.x.size):
         scan.F[i] -= view.linear[i]
-    if scan.marginals.active.size:
+    if scan.marginals.used[0]:
         renew(scan.marginals, view.coupling, view.linear, scan.x, scan.F)
     scan.stale[0] = 0
 
