@@ -1018,7 +1018,7 @@ BUGS = (
     Bug(
         "P34",
         "log p of a run without the linear term",
-        (Edit("piecewise/weights.py", "0.5 * x[i] * (f[i] - view.linear[i])", "0.5 * x[i] * f[i]"),),
+        (Edit("piecewise/weights.py", "x[i] * (f[i] - view.linear[i])", "x[i] * f[i]"),),
         (engine(LOG_PROB, "lasso-bps"),),
     ),
     Bug(
