@@ -37,7 +37,8 @@ _FEW = 16
 # of them make better use of what is in cache, but each attempt has to look through those before it.
 _PUT_OFF = ((48, 8), (200, 16), (1 << 62, 32))
 
-# Spins of all lanes that stay in a cache close to the processor: to ask for them would take longer than it saves.
+# Spins of all lanes, or couplings of a dense model, of which so many stay in a cache close to the processor: to ask for
+# them would take longer than it saves.
 _CLOSE = 1 << 18
 # Up to so many neighbours of a site of a sparse model are added up as bytes where couplings differ by signs alone.
 _NEIGHBOURS = 8
