@@ -25,7 +25,7 @@ _STRIDES = (2 * WIDTH, WIDTH, 1)
 
 INT8, INT16, INT32, INT64 = map(ir.IntType, (8, 16, 32, 64))
 FLOAT32, FLOAT64 = ir.FloatType(), ir.DoubleType()
-_ELEMENTS = {types.int8: INT8, types.float32: FLOAT32, types.float64: FLOAT64}
+_ELEMENTS = {types.int8: INT8, types.int32: INT32, types.float32: FLOAT32, types.float64: FLOAT64}
 # Products are added in one instruction where the machine has one.
 _FLAGS = ("contract",)
 

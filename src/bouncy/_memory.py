@@ -25,10 +25,10 @@ def aligned_empty(*shape: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
     return raw[begin : begin + size].view(dtype).reshape(shape)
 
 
-def aligned_zeros(*shape: int) -> NDArray[np.float64]:
+def aligned_zeros(*shape: int, dtype: Any = np.float64) -> NDArray[Any]:
     """Return zeros, the first of which begins a cache line."""
-    array = aligned_empty(*shape)
-    array[...] = 0.0
+    array = aligned_empty(*shape, dtype=dtype)
+    array[...] = 0
     return array
 
 

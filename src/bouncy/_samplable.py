@@ -99,6 +99,13 @@ class Samplable(Generic[RunType], metaclass=_Built):
         """Return what ties sites to each other, a matrix, and its name; None where there is no such matrix."""
         return None
 
+    def quadratic_part(self) -> Any:
+        """Return A, (d, d) or sparse, where log p(x) is -x'Ax/2 but for functions of single sites; None elsewhere.
+
+        The law of a site given all others then depends on these through its entry of A x alone (`results/controls.py`).
+        """
+        return None
+
     def _repr_html_(self) -> str:
         """Return name, sites and a picture of the couplings for a notebook."""
         from bouncy import _html

@@ -202,9 +202,9 @@ def test_results_fit_together(target, sampler):
 
 def test_runs_end_at_a_standard_error():
     """Catches a goal that looks at one chain of a flock, or counts a clock's hits for each of its chains."""
-    run = sample(draws=None, until_se=0.02)
+    run = sample(draws=None, until_se=0.002)
     assert run.stopped_by == "until_se"
-    assert 0.01 < run.mean_se.max() <= 0.02
+    assert 0.001 < run.mean_se.max() <= 0.002
 
 
 def test_seconds_are_those_of_a_chain():

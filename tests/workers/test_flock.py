@@ -38,9 +38,10 @@ close_means = functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-5
 
 
 def close_sums(found, expected):
-    """Compare sums over a batch."""
+    """Compare sums over a batch, but for the variances, which lanes record at fewer times."""
     for name, array in expected.items():
-        (close_means if name.endswith("mean") else close)(found[name], array)
+        if name != "spread":
+            (close_means if name.endswith("mean") else close)(found[name], array)
 
 
 every_sampler = pytest.mark.parametrize("sampler", SAMPLERS)
@@ -135,7 +136,7 @@ def test_a_flock_of_one_lane_is_a_chain(sampler, storage):
     found = [batch for _ in range(100) for batch in worker.advance(1).batches[0]]
     s, view = other.x[0].copy(), target.view()
     init(view, s)
-    recorder = new_recorder(target.d, new_pairs(target, "edges"), by_attempts="bps" in sampler)
+    recorder = new_recorder(target.d, new_pairs(target, "edges"), "bps" in sampler, controls=True)
     toll = LaneLike(Numbers(other.rng[:, 0].copy()), worker.toll.bath[0], np.zeros(1))
     flips, times, sites = np.zeros(1, np.int64), np.empty(9), np.empty(9, np.int32)
     with np.errstate(over="ignore"):

@@ -163,6 +163,9 @@ class PiecewiseTarget(PathTarget):
         """The length, (d,), by which each coordinate is measured: the particle moves in y / scale."""
         return read_only(self.potential.natural_scale())
 
+    def quadratic_part(self) -> Any:
+        return self.potential.coupling
+
     def _couplings(self) -> tuple[str, Any]:
         return "quadratic form A", self.potential.coupling
 

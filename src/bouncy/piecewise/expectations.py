@@ -8,7 +8,8 @@ cell has
     kappa = A_ii a^2 + curvature,    tau = a (g + A_ii c) + tilt.
 
 E[x_i | others], E[x_i^2 | others] and the probabilities of the cells have the same expectations as x_i, x_i^2 and the
-cell itself, with a smaller variance.
+cell itself, with a smaller variance. They depend on the others through the pull sum_j A_ij x_j (j != i) alone: its
+sums, and those of how the law responds to it, serve as control variates (`results/controls.py`).
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ Array = NDArray[np.float64]
 # A wall whose squared distance from the mean is below so many variances makes a law too skew to be reflected. It is 1.8
 # for half of a normal at its wall, and 3 for a uniform law.
 _NEAR_WALL = 2.7
+# Sums over a batch, by name.
+SUMS = ("mean", "square", "pull", "spread", "cell", "response")
 
 
 @part()
@@ -57,14 +60,17 @@ class NoExpectations(NamedTuple):
         """Do nothing."""
 
 
-@part("open_mean", "open_square", "open_cell")
+@part("open_mean", "open_square", "open_cell", "open_pull", "open_spread", "open_response")
 class Expectations(NamedTuple):
     """Sums over the open batch, and the law of the coordinate that was last looked at."""
 
     windows: Windows  # sums of coordinates that are normal or at a point, until `settle_windows`
     open_mean: Array  # (d,) of E[x_i | others], each for as long as it stands
     open_square: Array  # (d,) of E[x_i^2 | others]
+    open_pull: Array  # (d,) of sum_j A_ij x_j over the others
+    open_spread: Array  # (d,) of Var[x_i | others]
     open_cell: Array  # (n,) of the probability of each cell given the others
+    open_response: Array  # (n,) of the covariance of x_i and of being in the cell, given the others
     # Scratch, (n,): of each cell its tau, of a half-line the slope of U at its end; U at the peak and the integral of
     # exp(U(peak) - U); its probability, and mean and variance of the value in it.
     tau: Array
@@ -76,11 +82,11 @@ class Expectations(NamedTuple):
 
     def sums(self) -> Batch:
         """Return the sums over the open batch."""
-        return {"mean": self.open_mean.copy(), "square": self.open_square.copy(), "cell": self.open_cell.copy()}
+        return {name: getattr(self, f"open_{name}").copy() for name in SUMS}
 
     def clear(self) -> None:
         """Begin a new batch."""
-        for array in (self.open_mean, self.open_square, self.open_cell, *self.windows):
+        for array in (*(getattr(self, f"open_{name}") for name in SUMS), *self.windows):
             array[:] = 0
 
 
@@ -91,7 +97,8 @@ def no_expectations() -> NoExpectations:
 
 def new_expectations(d: int, cells: int, spiked: bool = True) -> Expectations:
     """Return an empty recorder of expectations of d coordinates, some of which may be normal or at a point."""
-    return Expectations(new_windows(d if spiked else 0), np.zeros(d), np.zeros(d), *(np.zeros(cells) for _ in range(7)))
+    windows, single, of_cells = new_windows(d if spiked else 0), np.zeros((4, d)), np.zeros((8, cells))
+    return Expectations(windows, *(row.copy() for row in single), *(row.copy() for row in of_cells))
 
 
 @helper
@@ -229,17 +236,21 @@ def _energy_of(law, view, is_half_line, row, y):
 
 
 @helper
-def record_law(recorder, view, i, x, mean, square, weight):
+def record_law(recorder, view, i, f, x, mean, square, weight):
     """Account for the law that `weigh` has found for coordinate i, which stands for some time; x, (d,), are values."""
     law = recorder.expectations
     law.open_mean[i] += weight * mean
     law.open_square[i] += weight * square
+    law.open_pull[i] += weight * (f + view.linear[i] - view.diagonal[i] * x[i])
+    law.open_spread[i] += weight * (square - mean * mean)
     first, last = np.uint64(view.first[i]), np.uint64(view.first[i + 1])
     if view.first[i + 1] == view.first[i] + 1:
         law.open_cell[first] += weight
     else:
         for row in range(first, last):
-            law.open_cell[row] += weight * law.probability[row]
+            share = weight * law.probability[row]
+            law.open_cell[row] += share
+            law.open_response[row] += share * (law.mean[row] - mean)
     products_given(recorder.products, i, mean, square, x, weight)
 
 
@@ -260,4 +271,4 @@ def _record_nothing(law, recorder, view, x, f, weight):
 def _record_laws(law, recorder, view, x, f, weight):
     for i in range(x.size):
         mean, square, _ = weigh(law, view, i, f[i], x[i])
-        record_law(recorder, view, i, x, mean, square, weight)
+        record_law(recorder, view, i, f[i], x, mean, square, weight)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy._dispatch import FINITE, part
 from bouncy.clocks.contract import MOST_EVENTS
-from bouncy.piecewise.expectations import Expectations, NoExpectations, no_expectations
+from bouncy.piecewise.expectations import SUMS, Expectations, NoExpectations, no_expectations
 from bouncy.piecewise.products import Products
 from bouncy.piecewise.spikes import Windows
 from bouncy.recorders.batches import Batch
@@ -131,7 +131,7 @@ def copy_of_sums(recorder: PathRecorder) -> PathRecorder:
     law = recorder.expectations
     sums = {name: getattr(recorder, name).copy() for name in ("open_mean", "open_square", "open_cell")}
     if isinstance(law, Expectations):
-        own = {name: getattr(law, name).copy() for name in sums}
+        own = {f"open_{name}": getattr(law, f"open_{name}").copy() for name in SUMS}
         law = law._replace(windows=Windows(law.windows.found.copy(), law.windows.sweeps.copy()), **own)
     return recorder._replace(expectations=law, **sums)
 

@@ -9,6 +9,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from bouncy._dispatch import generic, implements, part
+from bouncy._lane_loop import WIDTH
 from bouncy._memory import aligned_empty, aligned_zeros
 from bouncy._vector import fetch, vectorised
 from bouncy.clocks.contract import MOST_EVENTS
@@ -17,22 +18,35 @@ from bouncy.recorders.contract import MEANS, SWEEP_END, has_room
 from bouncy.recorders.pairs import Pairs, edge_pairs
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
 from bouncy.targets.lanes import fetch_lanes, lane_costs, lane_log_probs
-from bouncy.tolls.lanes import add_lane_means
+from bouncy.tolls.lanes import add_lane_means, add_spins, add_spread
+
+# Variances need not be known as exactly as means: they are recorded in the first lanes, every so many times but one.
+_SKIPS = 15
+# Times that means are recorded in a batch, at most: that of a run of years.
+_MOST_RECORDED = 2**30
 
 
 @part(
-    "open_path", "open_mean", "open_events", "flips", "elapsed", "due",
-    bounds={"flips": lambda _: (0, MOST_EVENTS), "due": lambda _: (1, SWEEP_END)},
+    "open_path", "open_mean", "open_state", "open_spread", "open_events", "flips", "elapsed", "due", "skips",
+    bounds={
+        "flips": lambda _: (0, MOST_EVENTS),
+        "due": lambda _: (1, SWEEP_END),
+        "skips": lambda _: (0, _SKIPS),
+        "open_state": lambda _: (-_MOST_RECORDED, _MOST_RECORDED),
+    },
 )  # fmt: skip
 class LaneRecorder(NamedTuple):
     """Sums over the open batch, and room for draws. One without sites records events alone."""
 
     open_path: NDArray[np.float64]  # (d, lanes) such that the integral of s since the batch began is open_path + s t
     open_mean: NDArray[np.float64]  # (d, lanes) sum of the conditional means
+    open_state: NDArray[np.int32]  # (d or 0, lanes) sum of the spins at the same moments, for control variates
+    open_spread: NDArray[np.float64]  # (d + 1 or 0, WIDTH) sum of conditional variances, and of how many, in few lanes
     open_events: NDArray[np.float64]  # (5, lanes) hits, flips, bounces, refreshments, means in the open batch
     flips: NDArray[np.int64]  # (d,) of each site, in all lanes together, since the recorder was new
     elapsed: NDArray[np.float64]  # (1,) time since the open batch began
     due: NDArray[np.int64]  # (1,) attempts until conditional means are recorded
+    skips: NDArray[np.int64]  # (1,) times they are recorded until variances are
     every: int  # attempts from one time to the next, d or SWEEP_END
     tally: NDArray[np.int64]  # (3,) draws in the rows so far, sweeps since the last draw, sweeps between draws
     draws: NDArray[np.int8]  # (n, d, lanes)
@@ -43,16 +57,21 @@ class LaneRecorder(NamedTuple):
     pairs: Pairs
 
 
-def new_lane_recorder(d: int, width: int, pattern: scipy.sparse.csr_array | None, by_attempts: bool) -> LaneRecorder:
+def new_lane_recorder(
+    d: int, width: int, pattern: scipy.sparse.csr_array | None, by_attempts: bool, controls: bool = False
+) -> LaneRecorder:
     """Return an empty recorder of some lanes, and of the pairs of a symmetric pattern, as `new_recorder` does."""
     pairs = edge_pairs(scipy.sparse.csr_array((d, d)) if pattern is None else pattern, width)
     return LaneRecorder(
         open_path=aligned_zeros(d, width),
         open_mean=aligned_zeros(d, width),
+        open_state=aligned_zeros(d if controls else 0, width, dtype=np.int32),
+        open_spread=aligned_zeros(d + 1 if controls else 0, WIDTH),
         open_events=aligned_zeros(5, width),
         flips=np.zeros(d, np.int64),
         elapsed=np.zeros(1),
         due=np.array([SWEEP_END]),
+        skips=np.zeros(1, np.int64),
         every=d if by_attempts else SWEEP_END,
         tally=np.array([0, 0, 1]),
         draws=np.empty((0, d, width), np.int8),
@@ -70,6 +89,8 @@ def lane_sums(recorder: LaneRecorder, s: NDArray[np.int8], lanes: int, pairs: st
     sums = {
         "path": recorder.open_path + s * t,
         "mean": recorder.open_mean,
+        "state": recorder.open_state.astype(np.float64),
+        "spread": np.repeat(recorder.open_spread.mean(axis=1, keepdims=True), lanes, axis=1),
         "events": recorder.open_events,
         **({} if pairs == "none" else recorder.pairs.sums(s, recorder.open_path, t)),
     }
@@ -81,8 +102,8 @@ def lane_sums(recorder: LaneRecorder, s: NDArray[np.int8], lanes: int, pairs: st
 
 def clear_lanes(recorder: LaneRecorder) -> None:
     """Begin a new batch."""
-    for array in (recorder.open_path, recorder.open_mean, recorder.open_events, recorder.elapsed):
-        array[...] = 0.0
+    for name in ("open_path", "open_mean", "open_state", "open_spread", "open_events", "elapsed"):
+        getattr(recorder, name)[...] = 0
     recorder.pairs.clear()
 
 
@@ -182,6 +203,8 @@ def _add_means(recorder, toll, target, s, sums_costs):
     """Add the conditional means to the open batch, and the costs of all flips up if a draw is to come of them."""
     recorder.due[0] = recorder.every
     pairs, count = recorder.pairs, recorder.open_events[MEANS]
+    controls = recorder.open_state.shape[0] > 0
+    varies = controls and recorder.skips[0] == 0
     for k in range(count.size):
         count[k] += 1.0
     _clear(recorder.cost)
@@ -189,10 +212,22 @@ def _add_means(recorder, toll, target, s, sums_costs):
         if i + 4 < s.shape[0]:
             fetch_lanes(target, s, i + 4, 0)
             fetch(recorder.open_mean[i + 4])
+            if controls:
+                fetch(recorder.open_state[i + 4])
         lane_costs(target, s, i, toll.attempt.cost)
         add_lane_means(toll, s[i], toll.reference[i], recorder.open_mean[i])
+        if controls:
+            add_spins(recorder.open_state[i], s[i])
+        if varies:
+            add_spread(toll, s[i], toll.reference[i], recorder.open_spread[i])
         if sums_costs:
             _add(recorder.cost, toll.attempt.cost[0])
+    if controls:
+        recorder.skips[0] = _SKIPS if varies else recorder.skips[0] - 1
+    if varies:
+        numbers = recorder.open_spread[s.shape[0]]
+        for k in range(numbers.size):
+            numbers[k] += 1.0
     if pairs.open_mean.shape[0]:
         for i in range(s.shape[0]):
             mean = recorder.conditional[i]

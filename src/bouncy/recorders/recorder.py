@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @part(
-    "open_path", "open_mean", "open_events", "flips", "elapsed", "due",
+    "open_path", "open_mean", "open_state", "open_spread", "open_events", "flips", "elapsed", "due",
     bounds={"flips": lambda recorder: (0, MOST_EVENTS), "due": lambda recorder: (1, SWEEP_END)},
 )  # fmt: skip
 class Recorder(NamedTuple):
@@ -29,6 +29,8 @@ class Recorder(NamedTuple):
 
     open_path: NDArray[np.float64]  # (d,) such that the integral of s since the batch began is open_path + s t
     open_mean: NDArray[np.float64]  # (d,) sum of the conditional means
+    open_state: NDArray[np.float64]  # (d or 0,) sum of the spins at the same moments, for control variates
+    open_spread: NDArray[np.float64]  # (d + 1 or 0,) sum of the conditional variances, and of how many it is
     open_events: NDArray[np.float64]  # (5,) hits, flips, bounces, refreshments, recorded means in the open batch
     flips: NDArray[np.int64]  # (d,) of each site since the recorder was new
     elapsed: NDArray[np.float64]  # (1,) time since the open batch began
@@ -48,11 +50,15 @@ class Recorder(NamedTuple):
 DRAWN, SINCE_DRAW, THIN = range(3)
 
 
-def new_recorder(d: int, pairs: Pairs, by_attempts: bool, constraint: Constraint | None = None) -> Recorder:
+def new_recorder(
+    d: int, pairs: Pairs, by_attempts: bool, constraint: Constraint | None = None, controls: bool = False
+) -> Recorder:
     """Return an empty recorder with no room for draws, of means after every d attempts or at the ends of sweeps."""
     return Recorder(
         open_path=np.zeros(d),
         open_mean=np.zeros(d),
+        open_state=np.zeros(d if controls else 0),
+        open_spread=np.zeros(d + 1 if controls else 0),
         open_events=np.zeros(5),
         flips=np.zeros(d, np.int64),
         elapsed=np.zeros(1),
@@ -76,7 +82,7 @@ def open_sums(recorder: Recorder, s: NDArray[np.int8]) -> Batch:
     integral = recorder.open_path + s * t
     return {
         "path": integral,
-        "mean": recorder.open_mean.copy(),
+        **{name: getattr(recorder, f"open_{name}").copy() for name in ("mean", "state", "spread")},
         "events": recorder.open_events.copy(),
         **recorder.pairs.sums(s, integral, t),
     }
@@ -85,8 +91,8 @@ def open_sums(recorder: Recorder, s: NDArray[np.int8]) -> Batch:
 def take_batch(recorder: Recorder, s: NDArray[np.int8]) -> Batch:
     """Return the sums over the open batch, and begin a new one."""
     batch = open_sums(recorder, s)
-    for array in (recorder.open_path, recorder.open_mean, recorder.open_events, recorder.elapsed):
-        array[:] = 0.0
+    for name in ("open_path", "open_mean", "open_state", "open_spread", "open_events", "elapsed"):
+        getattr(recorder, name)[:] = 0.0
     recorder.pairs.clear()
     return batch
 
@@ -130,6 +136,11 @@ def _record_means(recorder, target, s):
     conditional_means(target, s, recorder.conditional)
     for i in range(s.size):
         recorder.open_mean[i] += recorder.conditional[i]
+    if recorder.open_state.size:
+        for i in range(s.size):
+            recorder.open_state[i] += s[i]
+            recorder.open_spread[i] += 1.0 - recorder.conditional[i] * recorder.conditional[i]
+        recorder.open_spread[s.size] += 1.0
     pairs_means(recorder.pairs, s, recorder.conditional)
     pairs_within(recorder.pairs, recorder.group, s, recorder.conditional)
     recorder.open_events[MEANS] += 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy.recorders.batches import Batch
-from bouncy.results.moments import Quantity
+from bouncy.results.moments import Quantity, Sums
 
 if TYPE_CHECKING:
     from bouncy.results.paths import PathRun
@@ -36,18 +37,20 @@ class PathMoments:
     ----------
     run : PathRun
         The run.
+    sums : Sums
+        Its batches.
     along_path : bool
         Whether they come from integrals over the path, also where expectations were recorded.
     """
 
-    def __init__(self, run: PathRun, along_path: bool) -> None:
-        self._run = run
+    def __init__(self, run: PathRun, sums: Sums, along_path: bool = False) -> None:
+        self._run, self._sums = run, sums
         self._read = of_path if along_path else recorded
         self._expected = not along_path and run.has_expectations
 
     def average(self, quantity: Quantity) -> Array:
         """Return the average of what was summed over batches."""
-        return self._run._data.sums().mean(quantity, self._run._data.sweep_time)
+        return self._sums.mean(quantity, self._run._data.sweep_time)
 
     def error(self, quantity: Quantity, reach: Array | float = 0.0, jumps: bool = False) -> Array:
         """Return the standard error of an average, given how far the quantity may go from its mean.
@@ -56,7 +59,7 @@ class PathMoments:
         missed. Expectations that do not vary are known.
         """
         if self._expected:
-            return self._run._sums.error(quantity, self._run._data.sweep_time)
+            return replace(self._sums, factor=self._run._sums.factor).error(quantity, self._run._data.sweep_time)
         return self._run._path_error(quantity, reach, jumps)
 
     @cached_property

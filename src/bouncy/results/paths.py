@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from bouncy._validation import check_real_array
 from bouncy.piecewise.recorder import BINS, EVALUATED
 from bouncy.recorders.batches import Batch
+from bouncy.recorders.controls import unpack_couplings
+from bouncy.results.controls import controlled_cells, controlled_means
 from bouncy.results.diagnostics import Rates, diagnose, disagreements, warnings_of
 from bouncy.results.ess import rank_normalise
 from bouncy.results.moments import Quantity
@@ -81,11 +83,23 @@ class PathRun(Run):
 
     @cached_property
     def _best(self) -> PathMoments:
-        return PathMoments(self, along_path=False)
+        """Estimates with control variates, as far as there are any: of means and probabilities."""
+        A, sums = unpack_couplings(self._data.constants), self._data.sums()
+        if A is not None:
+            spread, response = map(self._given.average, map(recorded, ("spread", "response")))
+            spread, site = np.maximum(spread, 0.0), np.repeat(np.arange(spread.size), np.diff(self._cells("first")))
+            sums = controlled_means(sums, self._sums.factor, A, spread, recorded("pull"))
+            sums = controlled_cells(sums, self._sums.factor, A, response, site, recorded("pull"))
+        return PathMoments(self, sums)
+
+    @cached_property
+    def _given(self) -> PathMoments:
+        """Estimates without control variates; of second moments, whose fluctuations go with those of the means."""
+        return PathMoments(self, self._data.sums())
 
     @cached_property
     def _along_path(self) -> PathMoments:
-        return PathMoments(self, along_path=True)
+        return PathMoments(self, self._data.sums(), along_path=True)
 
     @cached_property
     def _reach(self) -> Array:
@@ -114,11 +128,11 @@ class PathRun(Run):
 
     @property
     def variance(self) -> Array:
-        return self._best.variance
+        return self._given.variance
 
     @property
     def variance_se(self) -> Array:
-        return self._best.variance_se
+        return self._given.variance_se
 
     @property
     def path_variance(self) -> Array:
@@ -130,11 +144,11 @@ class PathRun(Run):
 
     @property
     def covariance(self) -> Array:
-        return self._with_products(self._best).covariance
+        return self._with_products(self._given).covariance
 
     @property
     def covariance_se(self) -> Array:
-        return self._with_products(self._best).covariance_se
+        return self._with_products(self._given).covariance_se
 
     @property
     def path_covariance(self) -> Array:
@@ -198,6 +212,7 @@ class PathRun(Run):
         """
         first = self._cells("first")
         given, seen = self._best.average(recorded("cell")), self._along_path.average(of_path("cell"))
+        given = np.maximum(given, 0.0)  # which control variates do not see to
         bins = self._best.average(recorded("bin")).reshape(self.target.d, BINS + 2)
         low, high = self._ends()
         found = []

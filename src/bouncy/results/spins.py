@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -10,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import check_real_array
 from bouncy.recorders.batches import Batch
+from bouncy.recorders.controls import unpack_couplings
+from bouncy.results.controls import controlled_means
 from bouncy.results.diagnostics import Rates, diagnose, disagreements, is_unexpected, judge_trace, warnings_of
-from bouncy.results.moments import Matrix, Quantity, Weight, as_matrix, means_recorded
+from bouncy.results.moments import Matrix, Quantity, Sums, Weight, as_matrix, means_recorded
 from bouncy.results.overlap import modes_of
 from bouncy.results.replay import Path
 from bouncy.results.run import Run
@@ -114,11 +117,20 @@ class SpinRun(Run):
 
     @cached_property
     def mean(self) -> NDArray[np.float64]:
-        return _spin_mean(self._data.sums().mean(_MEAN, means_recorded))
+        return _spin_mean(self._controlled.mean(_MEAN, means_recorded))
 
     @cached_property
     def mean_se(self) -> NDArray[np.float64]:
-        return _read_only(self._sums.error(_MEAN, means_recorded))
+        return _read_only(replace(self._controlled, factor=self._sums.factor).error(_MEAN, means_recorded))
+
+    @cached_property
+    def _controlled(self) -> Sums:
+        """Batches of the conditional means with control variates, as far as there are any."""
+        A, sums = unpack_couplings(self._data.constants), self._data.sums()
+        if A is None:
+            return sums
+        spread = sums.mean(lambda batch: batch["spread"][:-1], lambda batch: batch["spread"][-1:])
+        return controlled_means(sums, self._sums.factor, A, spread, lambda batch: A @ batch["state"])
 
     @cached_property
     def path_mean(self) -> NDArray[np.float64]:

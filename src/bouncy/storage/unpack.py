@@ -145,6 +145,8 @@ class _Arrays:
             _check_pointers("pairs", found["pairs.indptr"], n)
             _check_range("pairs.indices", found["pairs.indices"], d)
             _check_range("pairs.edge", found["pairs.edge"], opened["pair_mean"].size)
+        if "constant.couplings.data" in self._arrays:
+            found |= self._couplings(d)
         if setup.is_tempered:
             for name in ("ladder.b", "ladder.offset"):
                 found[name] = self.take(f"constant.{name}", np.float64, (setup.rungs,))
@@ -153,6 +155,14 @@ class _Arrays:
         if "cluster_pair_mean" in opened:
             found["clusters.coupled"] = self.take("constant.clusters.coupled", np.bool_, (d * d,))
         return found
+
+    def _couplings(self, d: int) -> Arrays:
+        indptr = self.take("constant.couplings.indptr", np.int64, (d + 1,))
+        indices = self.take("constant.couplings.indices", np.int32, (None,))
+        data = self.take("constant.couplings.data", np.float64, (indices.size,))
+        _check_pointers("couplings", indptr, indices.size)
+        _check_range("couplings.indices", indices, d)
+        return {"couplings.indptr": indptr, "couplings.indices": indices, "couplings.data": data}
 
     def states(self, workers: int) -> list[Arrays]:
         names = [name for name in self._arrays if name.startswith("state.")]
@@ -284,11 +294,21 @@ def _widths(setup: Setup) -> dict[str, int | None]:
         moments |= {"products": d * d} if setup.pairs == "all" else {}
         if setup.sampler.records_expectations:
             moments |= {f"path_{name}": width for name, width in moments.items()}
+            moments |= {"pull": d, "spread": d, "response": None}
         return moments | {"bin": d * (BINS + 2), "events": 4}
     n = {"none": 0, "all": d * d, "edges": None}[setup.pairs]
     pairs: dict[str, int | None] = {} if setup.pairs == "none" else {"pair_path": n, "pair_mean": n}
     ladder = {"ladder": ROWS * setup.rungs} if setup.is_tempered else {}
-    return {"path": d, "mean": d, "events": 5, **pairs, **ladder, **_cluster_widths(setup)}
+    return {
+        "path": d,
+        "mean": d,
+        "state": None,
+        "spread": None,
+        "events": 5,
+        **pairs,
+        **ladder,
+        **_cluster_widths(setup),
+    }
 
 
 def _cluster_widths(setup: Setup) -> dict[str, int]:

@@ -298,6 +298,9 @@ class MRF(Target):
             return sparse_lanes(self._indptr, self._indices, self._data, self._r, self.offset, width)
         return dense_lanes(self._M, self._r, self.offset, width)
 
+    def quadratic_part(self) -> Any:
+        return self.M
+
     def edges(self) -> scipy.sparse.csr_array:
         """Return the pattern of non-zero couplings, a symmetric (d, d) `csr_array` of bool."""
         if not self.is_sparse:

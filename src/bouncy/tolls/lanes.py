@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import generic, implements, part
-from bouncy._lane_loop import FLOAT32, FLOAT64, Row, Vector, lane_loop
+from bouncy._lane_loop import FLOAT32, FLOAT64, INT32, Row, Vector, lane_loop
 from bouncy._memory import aligned_empty
 from bouncy._vector import DRAWN, STEP, exp, rest_of_number, single_exp, single_tanh_half
 
@@ -107,6 +107,18 @@ def _add_means(total: Row, spin: Row, cost: Row, weight: Row, rest: Row, twice: 
     total.write(total.read() + mean.to(FLOAT64))
 
 
+@lane_loop()
+def _add_spread(total: Row, spin: Row, cost: Row, weight: Row, rest: Row, twice: Vector) -> None:
+    size = single_tanh_half(_tempered(cost, spin.read(), weight, rest, twice)).to(FLOAT64)
+    total.write(total.read() + (1.0 - size * size))
+
+
+@lane_loop()
+def add_spins(total: Row, spin: Row) -> None:
+    """Add the spins of a site, (lanes,), to `total`."""
+    total.write(total.read() + spin.read().to(INT32))
+
+
 @helper
 def pay_lanes(toll, spin, uniform, reference, chains):
     """Flip a site in the lanes that pass at its cost, and write what changes into `attempt.change`.
@@ -166,3 +178,10 @@ def add_lane_means(toll, spin, reference, total):
         _add_means(total, spin, cost, weight, rest)
     else:
         _add_means(total, spin, cost, weight, rest, 2.0 * reference)
+
+
+@helper
+def add_spread(toll, spin, reference, total):
+    """Add the conditional variances of a site in the first lanes to `total`, given its costs in `attempt.cost`."""
+    n = total.size
+    _add_spread(total, spin[:n], toll.attempt.cost[0, :n], toll.weight[:n], toll.rest[:n], 2.0 * reference)

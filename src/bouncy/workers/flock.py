@@ -73,7 +73,9 @@ class FlockWorker(SpinLoopWorker):
         self.clock = sampler.new_clock(target, new_state(streams[0][0]))
         self._ticking = linked(self.clock)
         self.toll = new_lane_toll(sampler.lane_toll, self.rng, target.d)
-        self.recorder = new_lane_recorder(target.d, width, pair_pattern(target, plan.pairs), sampler.clock.by_attempts)
+        self.recorder = new_lane_recorder(
+            target.d, width, pair_pattern(target, plan.pairs), sampler.clock.by_attempts, self._controls(target)
+        )
         self.since_resync = np.zeros(1, np.int64)
         self._times = np.empty(BUFFER)
         self._sites = np.empty(BUFFER, np.int32)

@@ -87,7 +87,7 @@ class LadderWorker(OneChainWorker):
         self._reference = new_reference(d, target.constraint)
         self.s = self.lanes[:, lanes - 1].copy()
         self._twin = np.empty(d, np.int8)
-        self.recorder = new_recorder(d, new_pairs(target, plan.pairs), False, target.constraint)
+        self.recorder = new_recorder(d, new_pairs(target, plan.pairs), False, target.constraint, self._controls(target))
         self.offset, self.sums = np.zeros(b.size), np.zeros((ROWS, b.size))
         self.seen = np.zeros((ROWS, b.size))  # sums since the present stage began, but for the open batch
         self.best, self.best_log_prob = self.s.copy(), np.full(1, -np.inf)

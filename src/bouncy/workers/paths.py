@@ -16,6 +16,7 @@ from bouncy.piecewise.products import Products, new_products
 from bouncy.piecewise.recorder import PathRecorder, copy_of_sums, new_path_recorder, open_sums, take_batch
 from bouncy.piecewise.spikes import settle_windows
 from bouncy.recorders.batches import Batch
+from bouncy.recorders.controls import pack_couplings
 from bouncy.targets.contract import TargetError
 from bouncy.workers.contract import Plan, Rows
 from bouncy.workers.loop import LoopWorker
@@ -85,6 +86,7 @@ class PathWorker(LoopWorker):
         expectations = (
             new_expectations(target.d, cells.lower.size, self.view.spikes.size > 0) if given else no_expectations()
         )
+        self._couplings = pack_couplings(target.quadratic_part() if given else None)
         products = _new_products(target, plan.pairs, given)
         self._record(np.zeros(target.d), np.zeros(target.d), products, expectations)
         self._prepare()
@@ -168,7 +170,8 @@ class PathWorker(LoopWorker):
         return [{name: getattr(self.recorder, name).copy() for name in names}]
 
     def constants(self) -> dict[str, NDArray[Any]]:
-        return {f"cells.{name}": self._layout[name].copy() for name in ("first", "slope", "shift", "upper")}
+        cells = {f"cells.{name}": self._layout[name].copy() for name in ("first", "slope", "shift", "upper")}
+        return {**cells, **self._couplings}
 
     @classmethod
     def record_anew(cls, workers: Sequence[Self]) -> None:

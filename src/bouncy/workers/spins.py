@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from bouncy._dispatch import check_bounds, check_range
 from bouncy.clocks.by_address import linked
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import MEANS, SWEEP_END
+from bouncy.recorders.controls import pack_couplings
 from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs
 from bouncy.recorders.recorder import new_recorder, open_sums, take_batch
 from bouncy.recorders.trail import new_trail, no_trail
@@ -38,6 +40,7 @@ class SpinLoopWorker(LoopWorker):
     """
 
     s: NDArray[np.int8]
+    _couplings: Mapping[str, NDArray[Any]] = MappingProxyType({})
 
     def mean_weight(self, batch: Batch, sweeps: int) -> float:
         return float(batch["events"][MEANS])
@@ -45,10 +48,16 @@ class SpinLoopWorker(LoopWorker):
     def empty_rows(self, what: str) -> Rows:
         return spin_rows(len(self.s), what)
 
+    def _controls(self, target: Target) -> bool:
+        """Keep what control variates need of a target, and return whether there are any."""
+        self._couplings = pack_couplings(target.quadratic_part())
+        return bool(self._couplings)
+
     def constants(self) -> dict[str, NDArray[Any]]:
         if self.plan.pairs != "edges":
-            return {}
-        return {f"pairs.{name}": getattr(self.recorder.pairs, name) for name in ("indptr", "indices", "edge")}
+            return dict(self._couplings)
+        pairs = {f"pairs.{name}": getattr(self.recorder.pairs, name) for name in ("indptr", "indices", "edge")}
+        return {**pairs, **self._couplings}
 
     @classmethod
     def record_anew(cls, workers: Sequence[Self]) -> None:
@@ -155,7 +164,11 @@ class SpinWorker(OneChainWorker):
         self.clock, self.toll = sampler.start(target, sampler_seed)
         self._ticking = linked(self.clock)
         self.recorder = new_recorder(
-            target.d, new_pairs(target, plan.pairs), sampler.clock.by_attempts, target.constraint
+            target.d,
+            new_pairs(target, plan.pairs),
+            sampler.clock.by_attempts,
+            target.constraint,
+            self._controls(target),
         )
         self.flips_since_resync = np.zeros(1, np.int64)
         self._times = np.empty(BUFFER)

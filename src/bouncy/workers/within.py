@@ -16,6 +16,7 @@ from bouncy._memory import read_only
 from bouncy._samplable import RunType, Samplable
 from bouncy._validation import check_count, check_real_array
 from bouncy.recorders.batches import Batch
+from bouncy.recorders.controls import without_couplings
 from bouncy.workers.contract import Keep, Plan, Rows, Slice, State, Worker, check_like, joined
 
 # How rows of parameters are told from others.
@@ -222,7 +223,7 @@ class BlockWorker(Worker):
 
     def constants(self) -> dict[str, NDArray[Any]]:
         constants: dict[str, NDArray[Any]] = self._block.constants()
-        return constants
+        return without_couplings(constants)  # which change with the parameters
 
     @classmethod
     def record_anew(cls, workers: Sequence[Self]) -> None:

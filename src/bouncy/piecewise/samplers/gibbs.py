@@ -253,7 +253,7 @@ def _draw_singles(scan, view, recorder, sweep_time):
             i = min(np.int64(uniform(scan.rng) * n), n - 1)
         mean, square, proper = weigh(recorder.expectations, view, i, scan.F[i], scan.x[i])
         if records:
-            record_law(recorder, view, i, scan.x, mean, square, sweep_time)
+            record_law(recorder, view, i, scan.F[i], scan.x, mean, square, sweep_time)
         if not proper or (moves and not _move(scan, view, recorder, i, mean, square)):
             return False
     return True
