@@ -13,6 +13,7 @@ from report import Figure, Task
 from timing import cpu_seconds, median
 
 import bouncy
+from bouncy.results.moments import means_recorded
 from bouncy.samplers import as_sampler
 
 TITLE = "Squared error x CPU time of a Gibbs sweep with plain averages / the same of bouncy"
@@ -129,7 +130,8 @@ def ours(name: str, target: bouncy.MRF, problem: Problem, seed: int) -> Outcome:
     if problem.pairs:
         estimates = {"pair_mean": run.pair_mean, "path_pair_mean": run.path_pair_mean}
     else:
-        estimates = {"mean": run.mean, "path_mean": run.path_mean}
+        conditional = run._data.sums().mean(lambda batch: batch["mean"], means_recorded)
+        estimates = {"mean": run.mean, "without controls": conditional, "path_mean": run.path_mean}
     errors = {name: squared_error(target, problem, value) for name, value in estimates.items()}
     return Outcome(errors, run.sampling_seconds + solving)
 

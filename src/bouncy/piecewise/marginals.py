@@ -30,8 +30,6 @@ Array = NDArray[np.float64]
 # share that the others do not explain: beyond, a change would take too long, or lose too many digits. What is lost goes
 # as one over the square of that share: here 10^-5 standard deviations, until everything is computed anew.
 _MOST_VARIABLES, _MOST_APART, _LEAST_UNEXPLAINED = 512, 32.0, 1e-4
-# Where no two variables are strongly correlated, only if a change adds up no more numbers than this.
-_SHORT_CHANGE = 1024.0
 
 
 @part("slope", "precision", "covariance", "active", bounds={"active": lambda marginals: (0, marginals.active.size - 1)})
@@ -66,13 +64,13 @@ def new_marginals(d: int) -> Marginals:
 
 
 def pays(potential: Potential, correlated: bool) -> bool:
-    """Return whether marginals are used: all coordinates are normal or zero, and few are not zero.
+    """Return whether marginals are used: all coordinates are normal or zero, few are not zero, two strongly correlated.
 
-    How many is estimated from the law of each coordinate given that no other is zero. `correlated` says whether there
-    are two that are strongly correlated. If there are none, laws given all others are nearly as good, and faster.
+    How many are not zero is estimated from the law of each coordinate given that no other is. If no two of them are
+    `correlated`, laws given all others are nearly as good, and faster, and they have control variates.
     """
     A, d = potential.coupling, potential.cells.d
-    if scipy.sparse.issparse(A) or d > _MOST_VARIABLES or (kinds_of(potential) != SPIKED).any():
+    if not correlated or scipy.sparse.issparse(A) or d > _MOST_VARIABLES or (kinds_of(potential) != SPIKED).any():
         return False
     if potential.cells.shift[potential.cells.first[:-1] + 1].any():  # where a value beside its point could round to it
         return False
@@ -85,8 +83,7 @@ def pays(potential: Potential, correlated: bool) -> bool:
     unexplained = 1.0 / (potential.diagonal() * variance)
     log_ratio = log_odds(potential, np.arange(d)) + 0.5 * np.log(unexplained) - 0.5 * mean**2 / variance
     expected = np.sum(1.0 / (1.0 + np.exp(np.minimum(log_ratio, 700.0))))
-    short = correlated or expected * d <= _SHORT_CHANGE
-    return bool(short and expected <= _MOST_APART and unexplained.min() >= _LEAST_UNEXPLAINED)
+    return bool(expected <= _MOST_APART and unexplained.min() >= _LEAST_UNEXPLAINED)
 
 
 @helper

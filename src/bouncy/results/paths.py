@@ -53,8 +53,9 @@ class PathRun(Run):
 
     All of them, and `quantile` and `probability`, are exact integrals over the path of "bps", or averages over the ends
     of the trajectories of "hmc" or the steps of "metropolis". With "gibbs", they are averages of the expectations of
-    each variable given all others, and so are probabilities of whole cells; quantiles and other probabilities come from
-    the ends of sweeps. Standard errors come from equal-time batches. Those of integrals over a path that do not vary,
+    each variable given all others, and so are probabilities of whole cells; from means and from these, control variates
+    take what is linear in the other variables. Quantiles and other probabilities come from the ends of sweeps. Standard
+    errors come from equal-time batches. Those of integrals over a path that do not vary,
     as for a coefficient that was zero all the time, are bounds and never 0: one more excursion may have been missed.
     """
 

@@ -78,7 +78,8 @@ class SpinRun(Run):
         Unnormalised log p(s) and the mean spin of each draw; kept even when the states are not.
     mean, mean_se : ndarray, shape (d,)
         E[s_i] from the conditional means, recorded after every d attempted flips (with ladders and HMC at the end of
-        each sweep), and its standard error.
+        each sweep), and its standard error. On an `MRF` that is not too large, control variates take out what is linear
+        in the other spins.
     path_mean, path_mean_se : ndarray, shape (d,)
         E[s_i] as plain time average over the whole path, and its standard error. That of a site that hardly ever moved
         is a bound and never 0: one more flip to the other value and back may have been missed.
