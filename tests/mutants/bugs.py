@@ -54,6 +54,11 @@ def goals(test: str) -> str:
     return f"tests/run/test_goals.py::{test}"
 
 
+def controls(test: str) -> str:
+    """Return the node id of a test of control variates."""
+    return f"tests/results/test_controls.py::{test}"
+
+
 def clusters(test: str, case: str = "") -> str:
     """Return the node id of a test of cluster samplers."""
     return f"tests/samplers/test_clusters.py::{test}" + (f"[{case}]" if case else "")
@@ -136,6 +141,7 @@ POTENTIAL = "piecewise/potential.py"
 MOMENTS = "conformance::test_moments_are_those_of_quadrature"
 KEPT = "gibbs::test_law_is_kept_from_exact_starts"
 EXPECTATIONS = "piecewise/expectations.py"
+CONTROLS = "results/controls.py"
 SPIKES, SPIKE_MOVES, MARGINALS = (f"piecewise/{name}.py" for name in ("spikes", "spike_moves", "marginals"))
 LOG_PROB = "weights::test_log_prob_of_a_run_is_that_of_its_target"
 PATHS = "piecewise/recorder.py"
@@ -1290,6 +1296,72 @@ BUGS = (
             ),
         ),
         (engine(MOMENTS, "spike-slab-gibbs"),),
+    ),
+    Bug(
+        "V1",
+        "the pull of a variable on itself among that of the others",
+        (Edit("piecewise/expectations.py", "(f + view.linear[i] - view.diagonal[i] * x[i])", "(f + view.linear[i])"),),
+        (controls("test_a_gaussian_is_known_after_a_few_sweeps"),),
+    ),
+    Bug(
+        "V2",
+        "conditional variances of spins without the square",
+        (
+            Edit(
+                "recorders/recorder.py",
+                "1.0 - recorder.conditional[i] * recorder.conditional[i]",
+                "1.0 - recorder.conditional[i]",
+            ),
+        ),
+        (controls("test_spins_and_variances_are_those_where_means_are_recorded[2]"),),
+    ),
+    Bug(
+        "V3",
+        "spins of lanes at which means are recorded are not added up",
+        (Edit("tolls/lanes.py", "total.read() + spin.read().to(INT32)", "spin.read().to(INT32)"),),
+        (controls("test_spins_and_variances_are_those_where_means_are_recorded[8]"),),
+    ),
+    Bug(
+        "V4",
+        "the whole linear part is taken out, also where that makes errors larger",
+        (Edit(CONTROLS, 'both.best_share("plain", "other", where)', "1.0"),),
+        (controls("test_what_is_taken_out_never_makes_errors_larger"),),
+    ),
+    Bug(
+        "V5",
+        "the response of a coefficient that may be zero with the wrong sign",
+        (Edit(SPIKES, "cross = share * (1.0 - share) * r", "cross = share * (share - 1.0) * r"),),
+        (controls("test_spike_and_slab_gains_and_its_cells_add_up_to_one[gibbs]"),),
+    ),
+    Bug(
+        "V6",
+        "what is linear is put in twice instead of being taken out",
+        (Edit(CONTROLS, "V * (_rows(sums, pull) - m @ A)", "V * (m @ A - _rows(sums, pull))"),),
+        (controls("test_a_gaussian_is_known_after_a_few_sweeps"),),
+    ),
+    Bug(
+        "V7",
+        "couplings of the first target are used for all that parameters lead to",
+        (Edit("workers/within.py", "return without_couplings(constants)", "return constants"),),
+        (controls("test_a_target_that_changes_has_no_controls"),),
+    ),
+    Bug(
+        "V8",
+        "Chebyshev's iteration with the ratio of the step before",
+        (Edit(CONTROLS, "step = ratio * (before * step", "step = ratio * (ratio * step"),),
+        (controls("test_steps_approach_the_solution_of_sparse_equations"),),
+    ),
+    Bug(
+        "V9",
+        "means of the second of two ladders beside spins of the first",
+        (
+            Edit(
+                "recorders/ladder.py",
+                "ColdView(cold.means[1:], cold.value), recorder.twin)",
+                "ColdView(cold.means[1:], cold.value), recorder.s)",
+            ),
+        ),
+        (controls("test_both_ladders_of_a_pair_are_recorded"),),
     ),
     Bug(
         "G1",

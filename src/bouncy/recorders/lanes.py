@@ -20,7 +20,7 @@ from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
 from bouncy.targets.lanes import fetch_lanes, lane_costs, lane_log_probs
 from bouncy.tolls.lanes import add_lane_means, add_spins, add_spread
 
-# Variances need not be known as exactly as means: they are recorded in the first lanes, every so many times but one.
+# Variances need not be known as exactly as means: they are recorded in few lanes, and so many recordings are left out.
 _SKIPS = 15
 # Times that means are recorded in a batch, at most: that of a run of years.
 _MOST_RECORDED = 2**30

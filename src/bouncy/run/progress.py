@@ -47,7 +47,7 @@ class ChainProgress:
     flips_per_second : float
         Accepted flips (for continuous targets crossings) per CPU second.
     worst_se : float
-        Its largest standard error of a mean, NaN where it is not known yet.
+        Its largest standard error of a conditional mean, without control variates; NaN where it is not known yet.
     """
 
     number: int
