@@ -25,7 +25,7 @@ help: ## Show this list
 demo: $(READY) ## Sample the paper's model and an Ising lattice, and draw a picture (about a minute)
 	$(BIN)/python examples/demo.py
 
-test: lint ## Lint, check types and run the tests (five to ten minutes)
+test: lint ## Lint, check types and run the tests (about five minutes)
 	$(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(READY) ## Lint and check types

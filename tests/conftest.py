@@ -88,8 +88,9 @@ _FIRST = (
     "experiments",
 )
 _LAST = ("cli/test_reproduce",)
-# Files whose tests are grouped by the sampler in their names, together with those of the other files.
-_BY_SAMPLER = ("law/", "targets/test_conformance")
+# Tests of laws, whose loops differ by the toll alone: that of HMC, that of Gibbs, and the budget of all others.
+_OF_LAWS = re.compile(r"tests/law/|::test_every_sampler_keeps")
+_TOLL = re.compile(r"hmc|gibbs")
 # Tests that take so long that compiling twice is nothing to them.
 _APART = ("law/test_precision", "piecewise/test_coverage", "storage/test_damage.py::test_all_odd_numbers")
 # Folders whose tests need the same loops.
@@ -101,18 +102,17 @@ _LADDER = re.compile(
     r"test_tempered|test_ladder|samplers/test_auto|test_logz|(workers|storage)/.*\[tempered|ladder-walls"
 )
 _DENSITY = re.compile(r"test_densit|check_density|test_rays|[\[-](thinned )?density[] -]")
-_SAMPLER = re.compile(r"hmc(?:-exponential)?|(?:gibbs|metropolis)(?:-random(?!-dense))?|exponential|gaussian")
 
 
 def _group(test: str) -> str:
     """Return the group of a test, given by its node id: the loops that it needs, or the file that it is in."""
     path, _, name = test.partition("::")
     file = path.removeprefix("tests/")
-    sampler = _SAMPLER.search(name)
     if test.removeprefix("tests/").startswith(_APART):
         return test
-    if sampler and file.startswith(_BY_SAMPLER):
-        return sampler.group()
+    if _OF_LAWS.search(test):
+        toll = _TOLL.search(name)
+        return toll.group() if toll else "budget"
     if _LADDER.search(test):
         return "ladder"
     if _DENSITY.search(test):
@@ -134,7 +134,7 @@ def _rank(item: pytest.Item) -> int:
 # Cases that are left to `make test-long`, by file: they have loops of their own, which take long to compile, and run
 # the same lines as another case of the same test does.
 _LATER = {
-    "clocks/test_clocks": r"\[billiard-\w+-(1|2|7)\b|stops_leave.*-[17]\b|hang.*huge",
+    "clocks/test_clocks": r"\[billiard-\w+-(1|2|7|5000)\b|stops_leave.*-[17]\b|hang.*huge|bounds.*exponential-1000",
     "helpers/test_statistics": r"power|false_alarms|coarse",
     "law/test_ergodic": r"random-dense|\[hmc-(torus|flat)|whole_turns",
     "law/test_stationary": r"(one|two|five)-site|-sparse|hmc-exponential|of_billiard|\[(gibbs|metropolis)-random",
@@ -147,6 +147,7 @@ _LATER = {
     "piecewise/test_truncated_gaussian": r"sparse|chain_on_the_positive_orthant",
     "piecewise/test_weights": r"-gibbs-random\]|gaussian-(spins|truncated)|metropolis",
     "run/test_executors": r"\[pool-(?!draws)|other_errors|broken_pool|shuffled-(?!draws|path)|keeps_few_models",
+    "run/test_goals": r"kept_to\[(True-4|False-1)",
     "run/test_paths": r"without_warmup",
     "run/test_sample": r"threads\[(hmc-exponential|bps-exponential|metropolis-mixed)|a_run_of_hours",
     "run/test_tempered": r"custom-log-prob|finds_rungs",

@@ -118,6 +118,11 @@ def generic(declaration: Function) -> Function:
     call.__name__ = declaration.__name__
     call.__doc__ = declaration.__doc__
     call.bodies = bodies  # type: ignore[attr-defined]
+
+    @overload(call, strict=False, jit_options=INLINED)
+    def choose(first, *arguments):
+        return bodies.get(first.instance_class) if isinstance(first, types.BaseNamedTuple) else None  # type: ignore[attr-defined]
+
     return call  # type: ignore[return-value]
 
 
@@ -126,13 +131,6 @@ def implements(function: Callable[..., Any], part_type: type) -> Callable[[Funct
 
     def register(body: Function) -> Function:
         function.bodies[part_type] = body  # type: ignore[attr-defined]
-
-        @overload(function, strict=False, jit_options=INLINED)
-        def choose(first, *arguments):
-            if isinstance(first, types.BaseNamedTuple) and first.instance_class is part_type:  # type: ignore[attr-defined]
-                return body
-            return None
-
         return body
 
     return register

@@ -34,8 +34,9 @@ class _InlinedLibrary(JITCodeLibrary):
     def _optimize_final_module(self) -> None:
         """Do nothing: the callers optimise it."""
 
-    def _finalize_specific(self) -> None:
-        """Make no machine code."""
+    def _finalize_final_module(self) -> None:
+        """Hand nothing to numba's engine, which would make machine code of it together with that of the next loop."""
+        self._finalized = True
 
 
 class _InlinedCompiler(Compiler):

@@ -13,6 +13,7 @@ import numpy as np
 from llvmlite import ir
 from numba import config, typeof, types
 from numba.core.errors import TypingError
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic as numba_intrinsic
 from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
@@ -71,14 +72,6 @@ def array_at(typing_context, pointer, size):
 
 
 @intrinsic
-def _size(typing_context, part):
-    def generate(context, builder, signature, arguments):
-        return context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(part)))
-
-    return types.intp(part), generate
-
-
-@intrinsic
 def _write(typing_context, part, address):
     def generate(context, builder, signature, arguments):
         place = builder.inttoptr(arguments[1], context.get_data_type(part).as_pointer())
@@ -86,11 +79,6 @@ def _write(typing_context, part, address):
         return context.get_dummy_value()
 
     return types.void(part, types.intp), generate
-
-
-@kernel
-def _size_of(part):
-    return _size(part)
 
 
 @kernel
@@ -105,7 +93,8 @@ def lay_out(part: Any) -> NDArray[np.int64]:
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         raise RuntimeError("targets other than MRF exist as compiled code only; unset NUMBA_DISABLE_JIT to use them")
-    memory = np.zeros(-(-_size_of(part) // 8), np.int64)
+    context = cpu_target.target_context
+    memory = np.zeros(-(-context.get_abi_sizeof(context.get_data_type(typeof(part))) // 8), np.int64)
     _write_to(part, memory.ctypes.data)
     return memory
 

@@ -54,7 +54,7 @@ MANY = st.dictionaries(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(header=HEADERS, arrays=MANY)
 def test_what_is_written_is_read(tmp_path, header, arrays):
     """Catches lost axes of empty and zero-dimensional arrays, NaNs with other bits, and another order."""

@@ -33,7 +33,7 @@ def _killed(folder, kills, calls):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(
-    ("kills", "calls"), [(15, 12), pytest.param(120, 40, marks=pytest.mark.slow)], ids=["few", "many"]
+    ("kills", "calls"), [(6, 12), pytest.param(120, 40, marks=pytest.mark.slow)], ids=["few", "many"]
 )
 def test_killed_runs_lose_no_more_than_an_interval(kills, calls, tmp_path):
     """Catches a moment at which a kill leaves no generation, one that is not whole, or one that leads elsewhere."""

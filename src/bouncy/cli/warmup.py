@@ -33,21 +33,22 @@ def command(samplers: tuple[str, ...], targets: tuple[str, ...], pairs: tuple[st
 
     from tqdm import tqdm
 
-    builders, samplers_of = _kinds()
-    known = list(dict.fromkeys(name for names in samplers_of.values() for name in names))
-    chosen_samplers = _choose("--sampler", samplers, known)
+    builders = _builders()
+    chosen_samplers = _choose("--sampler", samplers, _sampler_names())
     chosen_targets = _choose("--target", targets, list(builders))
     chosen_pairs = _choose("--pairs", pairs, ["all", "edges", "none"])
+    built = {name: builders[name]() for name in chosen_targets}
+    samplers_of = {name: _samplers_of(name, target) for name, target in built.items()}
     work = [
         (target, sampler, recorder)
         for target, sampler, recorder in itertools.product(chosen_targets, chosen_samplers, chosen_pairs)
-        if sampler in samplers_of[target] and (recorder != "edges" or _has_edges(builders[target]()))
+        if sampler in samplers_of[target] and (recorder != "edges" or _has_edges(built[target]))
     ]
     hidden = not (sys.stderr.isatty() if progress is None else progress)
     with tqdm(work, unit="combination", disable=hidden, leave=False) as bar:
         for target, sampler, recorder in bar:
             bar.set_description(f"{sampler}, {target}, pairs={recorder}")
-            _use(builders[target](), sampler, recorder)
+            _use(built[target], sampler, recorder)
     what = "1 combination is" if len(work) == 1 else f"{len(work)} combinations are"
     click.echo(f"{what} ready in {_cache_directory()}")
 
@@ -61,22 +62,33 @@ def _choose(option: str, asked: tuple[str, ...], known: list[str]) -> list[str]:
     return [name for name in known if name in asked] if asked else known
 
 
-def _kinds() -> tuple[dict[str, Callable[[], Any]], dict[str, list[str]]]:
-    """Return a builder of each kind of target that loops are compiled for, and the samplers that accept each."""
+def _builders() -> dict[str, Callable[[], Any]]:
+    """Return a builder of each kind of target that loops are compiled for."""
     from bouncy.piecewise.targets import specialised
+    from bouncy.targets import examples
+
+    return {**examples(), **specialised()}
+
+
+def _sampler_names() -> list[str]:
+    """Return the names of all samplers but "auto", which uses loops of the others."""
+    from bouncy.samplers import OF_SPINS, names
+    from bouncy.samplers.contract import PathSampler
+
+    known = dict.fromkeys([*names(OF_SPINS), *names(PathSampler)])
+    return [name for name in known if name != "auto"]
+
+
+def _samplers_of(name: str, target: Any) -> list[str]:
+    """Return the names of the samplers that have loops for a kind of target."""
     from bouncy.samplers import names, registry
     from bouncy.samplers._clusters import ClusterSampler
     from bouncy.samplers.contract import PathSampler, SpinSampler
-    from bouncy.targets import examples
 
-    kinds: dict[str, list[str]] = {}
-    for kind, builders in ((SpinSampler, examples()), (PathSampler, specialised())):
-        for name, build in builders.items():
-            target = build()
-            kinds[name] = sorted(entry.name for entry in registry(kind) if entry.sampler.accepts(target))
-            kinds[name] = [name for name in kinds[name] if name != "auto"]  # which uses loops of the others
-    kinds["mrf-sparse"] += names(ClusterSampler)  # whose loops are the same for dense couplings
-    return {**examples(), **specialised()}, kinds
+    found = [entry.name for entry in registry((SpinSampler, PathSampler)) if entry.sampler.accepts(target)]
+    if name == "mrf-sparse":
+        found += names(ClusterSampler)  # whose loops are the same for dense couplings
+    return found
 
 
 def _has_edges(target: Any) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+
 from bouncy._registry import modules
 from bouncy.clocks.contract import Clock
 
 
-def every_clock() -> list[Clock]:
+@functools.cache
+def every_clock() -> tuple[Clock, ...]:
     """Return all clocks."""
-    return [item for module in modules(__name__) for item in vars(module).values() if isinstance(item, Clock)]
+    return tuple(item for module in modules(__name__) for item in vars(module).values() if isinstance(item, Clock))
 
 
 def clocks(family: str) -> dict[str, Clock]:

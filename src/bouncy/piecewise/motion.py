@@ -36,7 +36,9 @@ def advance(motion, view, recorder, sweep_time, n_sweeps):
     Everything but the view and the numbers is changed in place.
     """
     left = n_sweeps
-    while left > 0 and sweep(motion, view, recorder, sweep_time):
+    while left > 0:  # a call in the condition would be compiled twice
+        if not sweep(motion, view, recorder, sweep_time):
+            break
         left -= 1
     fill_bins(recorder, sweep_time)
     return left
