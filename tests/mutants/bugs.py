@@ -1323,9 +1323,9 @@ BUGS = (
     ),
     Bug(
         "V4",
-        "the whole linear part is taken out, also where that makes errors larger",
+        "the whole linear part is taken out, also where less of it makes errors smaller",
         (Edit(CONTROLS, 'both.best_share("plain", "other", where)', "1.0"),),
-        (controls("test_what_is_taken_out_never_makes_errors_larger"),),
+        (controls("test_no_more_is_taken_out_than_makes_errors_smaller"),),
     ),
     Bug(
         "V5",
@@ -1347,8 +1347,8 @@ BUGS = (
     ),
     Bug(
         "V8",
-        "Chebyshev's iteration with the ratio of the step before",
-        (Edit(CONTROLS, "step = ratio * (before * step", "step = ratio * (ratio * step"),),
+        "steps of half the length in the iteration of Chebyshev",
+        (Edit(CONTROLS, "2.0 / half * residual", "1.0 / half * residual"),),
         (controls("test_steps_approach_the_solution_of_sparse_equations"),),
     ),
     Bug(

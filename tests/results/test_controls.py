@@ -95,11 +95,18 @@ def test_intervals_of_controlled_means_cover(chains, sigma_M):
     coverage_test(np.array(covered), 0.95, 0.915, 0.98, alpha=5e-3, name=f"sigma_M = {sigma_M}").check()
 
 
-def test_what_is_taken_out_never_makes_errors_larger():
-    """Catches a share that is not fitted: chains in two phases, where nothing is linear."""
-    target = bouncy.MRF(-0.15 * (np.ones((12, 12)) - np.eye(12)))  # Curie-Weiss, far below its transition
-    run = bouncy.sample(target, "metropolis", chains=4, draws=500, seed=base_seed())
-    assert np.sum(run.mean_se**2) <= np.sum(_plain_error(run) ** 2) * (1.0 + 1e-9)
+def test_no_more_is_taken_out_than_makes_errors_smaller(monkeypatch):
+    """Catches a share that is not fitted: coefficients of correlated columns are far from linear in each other."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 50))
+    for j in range(1, 50):
+        X[:, j] = 0.9 * X[:, j - 1] + np.sqrt(0.19) * X[:, j]
+    y = X[:, ::10] @ [1.0, -0.7, 0.5, -0.35, 0.25] + rng.standard_normal(100)
+    target = bouncy.SpikeSlab(X, y, inclusion=0.1, slab_scale=1.0, noise_scale=1.0)
+    run = bouncy.sample(target, "gibbs-random", chains=4, draws=4000, keep="means", seed=base_seed())
+    monkeypatch.setattr("bouncy.results.moments.Sums.best_share", lambda *_: 1.0)
+    whole = type(run)(run._data)
+    assert np.sum(run.mean_se**2) < 0.97 * min(np.sum(whole.mean_se**2), np.sum(run._given.mean_se**2))
 
 
 @pytest.mark.parametrize("sampler", ["gibbs", "gibbs-random"])
@@ -119,13 +126,13 @@ def test_spike_and_slab_gains_and_its_cells_add_up_to_one(sampler):
 
 
 def test_steps_approach_the_solution_of_sparse_equations():
-    """Catches a wrong recurrence: sixteen steps leave a ten-thousandth of the right-hand side on a lattice."""
+    """Catches a wrong recurrence: sixteen steps leave some millionths of the right-hand side on a lattice."""
     A = bouncy.MRF.ising((24, 24), coupling=0.3).M
     V = np.full(A.shape[0], 0.6)
     right = np.random.default_rng(base_seed()).standard_normal((3, V.size))
     exact = np.linalg.solve(np.eye(V.size) + V[:, None] * A.toarray(), right.T).T
-    np.testing.assert_allclose(_approach(A, V, right), exact, atol=2e-4)
-    np.testing.assert_allclose(_solve(A, V, right), exact, atol=2e-4)
+    np.testing.assert_allclose(_approach(A, V, right), exact, atol=1e-5)
+    np.testing.assert_allclose(_solve(A, V, right), exact, atol=1e-5)
 
 
 def test_singular_equations_leave_means_as_they_are():
