@@ -15,12 +15,17 @@ from timing import interleaved, median
 import bouncy
 
 TITLE = "Time per attempted flip and chain, chains sharing a clock / bare systematic-scan Metropolis loop"
-NOTE = "The bare loop moves one chain and records nothing. Means: conditional means, once a sweep, and time averages."
+NOTE = (
+    "The bare loop moves one chain and records nothing. Means: conditional means, once a sweep, and time averages. "
+    "Rows of two samplers: the time of the first divided by that of the second in the same round."
+)
 HEADER = "model | sampler | chains | recorded"
 
 SAMPLERS = ("bps-gaussian", "bps-exponential", "metropolis", "gibbs")
 # Goals are for these, with 64 chains.
 _JUDGED = ("bps-gaussian", "metropolis")
+# How much longer the exponential clock may take than the Gaussian one, with 64 chains.
+_CLOCKS, _CLOCK_GOAL = ("bps-exponential", "bps-gaussian"), 1.3
 
 
 class Problem(NamedTuple):
@@ -100,7 +105,20 @@ def _measure(problem: Problem, quick: bool) -> list[Figure]:
         seconds = interleaved(jobs, rounds)
         for kind in kinds:
             ratios[kind].extend(seconds[kind] / seconds["bare"])
-    return [_figure(problem, *kind, median(np.array(values))) for kind, values in ratios.items()]
+    costs = [_figure(problem, *kind, median(values)) for kind, values in ratios.items()]
+    return [*costs, *(_compare(problem, ratios, chains, means) for chains in (32, 64) for means in (False, True))]
+
+
+def _compare(problem: Problem, ratios: dict[Any, list[float]], chains: int, means: bool) -> Figure:
+    """Return the time of one clock divided by that of the other in the same round."""
+    one, other = (np.array(ratios[sampler, chains, means]) for sampler in _CLOCKS)
+    return Figure(
+        f"{problem.label} | {' / '.join(_CLOCKS)} | {chains} | {'means' if means else 'nothing'}",
+        median(one / other),
+        _CLOCK_GOAL if chains == 64 else None,
+        "at most",
+        details={"model": problem.label, "samplers": list(_CLOCKS), "chains": chains, "means": means},
+    )
 
 
 def _figure(problem: Problem, sampler: str, chains: int, means: bool, ratio: float) -> Figure:

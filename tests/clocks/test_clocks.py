@@ -21,7 +21,7 @@ from bouncy._random import new_state
 from bouncy.clocks import every_clock as all_clocks
 from bouncy.clocks.by_address import linked
 from bouncy.clocks.contract import Clock, fill, shift
-from bouncy.clocks.exponential import _open_window
+from bouncy.clocks.exponential import _open_era
 from bouncy.clocks.gaussian import GAUSSIAN, _derive_plane
 from bouncy.targets.contract import flip_cost, init, on_flip
 from bouncy.targets.mrf import MRF
@@ -405,8 +405,8 @@ def plant(clock: Clock, z: NDArray[np.float64], w: NDArray[np.float64]) -> Any:
         if clock.name == "gaussian":
             _derive_plane(running, 0.0, z.copy(), w.copy())
         else:
-            running.z[:], running.w[:] = z, w
-            _open_window(running, 0.0)
+            running.scratch[:] = z, w
+            _open_era(running, 0.0)
     return running
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bouncy._compile import kernel
-from bouncy.clocks._sorting import sort_order
+from bouncy.clocks._sorting import sort_order, sort_pairs
 
 KEYS = st.lists(st.floats(-1.0, 1.0), max_size=50)
 BUNCHED = st.lists(st.sampled_from([-1.0, np.nextafter(-1.0, 0), -0.0, 0.0, 1e-300, np.nextafter(1.0, 0), 1.0]))
@@ -17,6 +17,20 @@ BUNCHED = st.lists(st.sampled_from([-1.0, np.nextafter(-1.0, 0), -0.0, 0.0, 1e-3
 @kernel
 def sort_compiled(keys, order, buckets):
     sort_order(keys, order, buckets)
+
+
+@kernel
+def pairs_compiled(keys, labels, most, sorted_keys, sorted_labels, buckets):
+    sort_pairs(keys, labels, most, sorted_keys, sorted_labels, buckets)
+
+
+def pairs_order(keys, order, buckets):
+    """Sort pairs of keys in [0, 1] and their numbers, into `order` and scratch of its own."""
+    n = keys.size
+    sorted_keys, buckets = np.full(n + 3, 99.0), np.full(4 * n + 4, 99, np.int32)
+    pairs_compiled(keys, np.arange(n, dtype=np.int32), 1.0, sorted_keys[:n], order, buckets[: 4 * n + 1])
+    np.testing.assert_array_equal(sorted_keys, [*keys[order], 99.0, 99.0, 99.0])
+    assert np.all(buckets[4 * n + 1 :] == 99)
 
 
 def sorted_by(function, keys):
@@ -45,21 +59,27 @@ def test_any_keys(keys):
 def test_any_keys_compiled(keys):
     """Catches a difference between compiled and interpreted rounding of a key to its bucket."""
     assert_sorts(sort_compiled, np.array(keys, np.float64))
+    assert_sorts(pairs_order, np.abs(np.array(keys, np.float64)))
 
 
 @pytest.mark.parametrize("n", [1, 2, 1000, 100_000])
 def test_many_keys(n, rng):
     """Catches an insertion pass that is quadratic on keys that are spread evenly: 10^5 keys would take minutes."""
-    assert_sorts(sort_compiled, rng.uniform(-1, 1, n))
+    keys = rng.uniform(-1, 1, n)
+    assert_sorts(sort_compiled, keys)
+    assert_sorts(pairs_order, np.abs(keys))
 
 
 @pytest.mark.parametrize("spread", [1e-3, 1e-12, 0.0])
 def test_keys_in_one_bucket(spread, rng):
     """Catches a sort that relies on the keys being spread out."""
-    assert_sorts(sort_compiled, 0.3 + spread * rng.uniform(-1, 1, 2000))
+    keys = 0.3 + spread * rng.uniform(-1, 1, 2000)
+    assert_sorts(sort_compiled, keys)
+    assert_sorts(pairs_order, np.abs(keys))
 
 
 def test_equal_keys_keep_their_order():
     """Catches a sort that is not stable: sites with equal keys must be hit in a fixed order."""
     keys = np.tile([0.5, -0.5, 0.5, 1.0, -1.0], 20)
     np.testing.assert_array_equal(sorted_by(sort_order, keys), np.argsort(keys, kind="stable"))
+    np.testing.assert_array_equal(sorted_by(pairs_order, np.abs(keys)), np.argsort(np.abs(keys), kind="stable"))

@@ -35,3 +35,36 @@ def sort_order(keys, order, buckets):
             order[j] = order[j - 1]
             j -= 1
         order[j] = i
+
+
+@helper
+def sort_pairs(keys, labels, most, sorted_keys, sorted_labels, buckets):
+    """Write `keys`, all in [0, most], in their order into `sorted_keys`, and their labels into `sorted_labels`.
+
+    As `sort_order`, with four buckets for each key: a processor foresees where most of them stay in the last pass.
+    `buckets` is scratch of at least 4 n + 1 entries.
+    """
+    n = keys.size
+    last = 4 * n - 1
+    scale = 4 * n / most
+    for b in range(last + 2):
+        buckets[b] = 0
+    for k in range(n):
+        buckets[np.uint32(min(int(keys[k] * scale), last) + 1)] += 1
+    for b in range(last + 1):
+        buckets[b + 1] += buckets[b]
+    for k in range(n):
+        bucket = np.uint32(min(int(keys[k] * scale), last))
+        rank = np.uint32(buckets[bucket])
+        sorted_keys[rank] = keys[k]
+        sorted_labels[rank] = labels[k]
+        buckets[bucket] = rank + 1
+    for k in range(1, n):
+        key, label = sorted_keys[k], sorted_labels[k]
+        j = k
+        while j > 0 and sorted_keys[j - 1] > key:
+            sorted_keys[j] = sorted_keys[j - 1]
+            sorted_labels[j] = sorted_labels[j - 1]
+            j -= 1
+        sorted_keys[j] = key
+        sorted_labels[j] = label

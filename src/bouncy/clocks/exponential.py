@@ -5,9 +5,12 @@ w_i into -w_i; once the budget is spent by climbing, a bounce takes 2 W / d from
 
 Between two bounces each site meets its wall at most once, and about sqrt(d) of the sites do, so a leg (the path
 between two bounces) needs one pass over the sites to select and sort those. The pass is kept short in turn: because a
-bounce changes all w_i by the same small amount, a site whose wall is far away can be left alone for a window of many
-legs. Only the sites near their walls are passed over in each leg. Others keep what they had when an era of several
-windows began, and each window looks through all of them for those that have come near.
+bounce changes all w_i by the same small amount, a site whose wall is far away can be left alone for many legs. Time is
+divided into windows, and only the sites that may meet their walls within a window are passed over in its legs. In
+which one that is, is noted when a site is left alone.
+
+Nothing moves: in an era of several windows the distance of site i is (z_i + offset) + (w_i + drift) (t - t_era), and a
+bounce changes offset and drift, which all sites share.
 """
 
 from __future__ import annotations
@@ -22,86 +25,97 @@ from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_sphere
 from bouncy.clocks._selecting import select
-from bouncy.clocks._sorting import sort_order
+from bouncy.clocks._sorting import sort_pairs
 from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, mean_speed, position, restart, shift
 
 
 def _leg_bounds(clock):
-    low, high = np.full(12, -LONGEST), np.full(12, LONGEST)
+    low, high = np.full(11, -LONGEST), np.full(11, LONGEST)
     high[T_REFRESH] = inf
     low[REFRESH_RATE] = high[REFRESH_RATE] = clock.leg[REFRESH_RATE]
     return low, high
 
 
 @part(
-    "z", "w", "near", "near_z", "near_w", "due", "due_time", "leg", "count", "rng",
+    "line", "wake", "near", "near_z", "near_w", "due", "due_time", "leg", "count", "rng",
     bounds={
-        "near": lambda clock: (0, clock.z.size - 1),
-        "due": lambda clock: (0, clock.z.size - 1),
-        **dict.fromkeys(("z", "near_z", "due_time"), lambda clock: (-LONGEST, LONGEST)),
-        **dict.fromkeys(("w", "near_w"), lambda clock: (-2.0, 2.0)),
+        "near": lambda clock: (0, clock.near.size - 1),
+        "due": lambda clock: (0, clock.near.size - 1),
+        "line": lambda clock: ([-LONGEST, -_FASTEST], [LONGEST, _FASTEST]),
+        **dict.fromkeys(("near_z", "due_time"), lambda clock: (-LONGEST, LONGEST)),
+        "near_w": lambda clock: (-_FASTEST, _FASTEST),
         "leg": _leg_bounds,
-        "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, clock.z.size, clock.z.size, clock.z.size]),
+        "count": lambda clock: (0, [MOST_EVENTS, MOST_EVENTS, *3 * [clock.near.size], _ERA - 1]),
     },
 )  # fmt: skip
 class ExponentialBilliard(NamedTuple):
     """State of the exponential clock."""
 
-    z: NDArray[np.float64]  # (d,) distances when the era began
-    w: NDArray[np.float64]  # (d,) speeds when the era began
-    near: NDArray[np.uint32]  # (d,) sites near their walls
-    near_z: NDArray[np.float64]  # (d,) their distances when the leg began
-    near_w: NDArray[np.float64]  # (d,) their speeds
+    line: NDArray[np.float64]  # (d, 2) z_i and w_i, distance and speed of a site but for offset and drift of the era
+    wake: NDArray[np.int8]  # (whole,) the first window of the era in which a site may meet its wall
+    near: NDArray[np.uint32]  # (d,) sites that may in this window
+    near_z: NDArray[np.float64]  # (whole,) their z_i, for which `line` has old ones
+    near_w: NDArray[np.float64]  # (whole,) their w_i
     due: NDArray[np.uint32]  # (d,) positions in `near` of the sites that hit in this leg, in the order of their times
     due_time: NDArray[np.float64]  # (d,) those times, measured from the beginning of the leg
-    leg: NDArray[np.float64]  # (12,) see the indices below
-    count: NDArray[np.int64]  # type: ignore[assignment]  # (5,) see the indices below, shadows tuple.count
+    leg: NDArray[np.float64]  # (11,) see the indices below
+    count: NDArray[np.int64]  # type: ignore[assignment]  # (6,) see the indices below, shadows tuple.count
     rng: NDArray[np.uint64]  # (4,)
     scratch: NDArray[np.float64]  # (2, d)
-    chosen: NDArray[np.int8]  # (d,) scratch, like the rest
-    selected: NDArray[np.int32]  # (d,)
-    buckets: NDArray[np.int32]  # (d + 1,)
+    chosen: NDArray[np.int8]  # (whole,) scratch, like the rest
+    selected: NDArray[np.int32]  # (whole,)
+    buckets: NDArray[np.int32]  # (4 d + 1,)
 
 
-# Indices into `leg`. DRIFT is the sum that bounces have added to every speed since the era began, LAG its integral
-# over time; together they give the positions of the sites that were left alone. LEAST_DRIFT is what the window allows.
+# Indices into `leg`.
 (
-    T_LEG, T_KNOWN, T_EVENT, T_REFRESH, REFRESH_RATE, SLOPE, BUDGET, T_ERA, T_WINDOW_END, DRIFT, LAG, LEAST_DRIFT,
-) = range(12)  # fmt: skip
+    T_LEG, T_KNOWN, T_EVENT, T_REFRESH, REFRESH_RATE, SLOPE, BUDGET, T_ERA, T_WINDOW_END, DRIFT, OFFSET,
+) = range(11)  # fmt: skip
 # Indices into `count`. The first two are read by the recorder of every clock.
-BOUNCES, REFRESHMENTS, N_NEAR, N_DUE, NEXT_DUE = range(5)
+BOUNCES, REFRESHMENTS, N_NEAR, N_DUE, NEXT_DUE, WINDOW = range(6)
 
-# Up to this dimension all sites count as near.
-_SMALL = 64
-# Length of a window then.
-_SMALL_WINDOW = 100.0
-# Length of a window in units of d^(1/4), and how much drift is allowed for in it in units of 1/d per unit time (the
-# mean drift is one): longer windows make fewer passes over all sites and more sites near.
-_WINDOW = 2.0
-_DRIFT = 1.5
+# Loops over sites near their walls go on to a multiple of this, so that all of it is vector code.
+_TOGETHER = 16
+# Length of a window in units of d^(1/4): longer ones make fewer passes over all sites, and more sites near. Up to
+# _SMALL sites they are passed over in each leg anyway.
+_WINDOW, _SMALL, _SMALL_WINDOW = 3.0, 64, 100.0
+# The slope grows by 1 per unit time and is at most a few units, so that the drift is -t / d but for a few 1 / d. Sites
+# are left alone for as long as -(t + _SLACK) / d allows; an era ends at once where the drift falls below that.
+_SLACK = 6.0
 # Windows in an era, unless its drift gets so large before that digits are lost in it. In each era the slope is summed
 # anew: its rounding, carried from bounce to bounce, would change the speed of the particle by 1e-5 within 10^8 hits.
-_ERA, _LOWEST_DRIFT = 16, -0.5
+_ERA: int = 32
+_LOWEST_DRIFT = -4.0
+# Speeds are at most 1 and, but for the drift, less than this.
+_FASTEST = 20.0
+# What rounding may add to a time in units of windows.
+_ROUNDING = 1e-6
 # Time beyond the expected end of a leg up to which hits are listed.
 _MARGIN = 0.5
 
 
+@helper
+def _whole(n):
+    return -(-n // _TOGETHER) * _TOGETHER
+
+
 def _allocate(d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> ExponentialBilliard:
+    whole = int(_whole(d))
     clock = ExponentialBilliard(
-        z=np.zeros(d),
-        w=np.zeros(d),
+        line=np.zeros((d, 2)),
+        wake=np.full(whole, _ERA, np.int8),
         near=np.zeros(d, np.uint32),
-        near_z=np.zeros(d),
-        near_w=np.zeros(d),
+        near_z=np.zeros(whole),
+        near_w=np.zeros(whole),
         due=np.zeros(d, np.uint32),
         due_time=np.zeros(d),
-        leg=np.zeros(12),
-        count=np.zeros(5, np.int64),
+        leg=np.zeros(11),
+        count=np.zeros(6, np.int64),
         rng=state,
         scratch=np.empty((2, d)),
-        chosen=np.empty(d, np.int8),
-        selected=np.empty(d, np.int32),
-        buckets=np.empty(d + 1, np.int32),
+        chosen=np.empty(whole, np.int8),
+        selected=np.empty(whole, np.int32),
+        buckets=np.empty(4 * d + 1, np.int32),
     )
     clock.leg[REFRESH_RATE] = refreshment_rate
     return clock
@@ -136,16 +150,17 @@ def _total(w):
 
 @implements(restart, ExponentialBilliard)
 def _restart(clock):
-    for i in range(clock.z.size):
-        clock.z[i] = exponential(clock.rng)
+    z = clock.scratch[0]
+    for i in range(z.size):
+        z[i] = exponential(clock.rng)
     _new_velocity(clock, 0.0)
 
 
 @helper
 def _new_velocity(clock, t):
-    """Draw w, the next refreshment and a budget at time t, where z holds all distances."""
+    """Draw w, the next refreshment and a budget at time t, where `scratch` holds all distances."""
     leg = clock.leg
-    fill_sphere(clock.rng, clock.w)
+    fill_sphere(clock.rng, clock.scratch[1])
     leg[T_REFRESH] = t + exponential(clock.rng) / leg[REFRESH_RATE] if leg[REFRESH_RATE] > 0.0 else inf
     leg[BUDGET] = exponential(clock.rng)
     leg[T_EVENT] = t
@@ -159,122 +174,149 @@ def _window(d):
 
 @helper
 def _open_era(clock, t):
-    """Open an era and its first window at time t, where z and w hold all distances and speeds."""
+    """Open an era and its first window at time t, where `scratch` holds all distances and speeds."""
     leg = clock.leg
+    z, w = clock.scratch[0], clock.scratch[1]
     leg[T_ERA] = t
-    leg[T_LEG] = t
+    leg[OFFSET] = 0.0
     leg[DRIFT] = 0.0
-    leg[LAG] = 0.0
-    leg[SLOPE] = _total(clock.w)
-    clock.count[N_NEAR] = 0
+    leg[SLOPE] = _total(w)
+    clock.count[WINDOW] = 0
+    _schedule(clock, 0.0, z, w, z.size, clock.wake)
+    for i in range(z.size):
+        clock.line[i, 0] = z[i]
+        clock.line[i, 1] = w[i]
     _open_window(clock, t)
 
 
 @helper
+def _schedule(clock, elapsed, z, w, n, wake):
+    """Write the first windows in which n sites may meet their walls, at the time `elapsed` of the era, into `wake`."""
+    d, drift, offset = clock.line.shape[0], clock.leg[DRIFT], clock.leg[OFFSET]
+    windows = 1.0 / _window(d)
+    for j in range(n):
+        # No sooner than if the drift were -(t + _SLACK) / d from now on. Multiplied by d, distance and speed are such
+        # that the speed falls by 1 per unit time.
+        distance = d * max(z[j] + offset + (w[j] + drift) * elapsed, 0.0)
+        speed = d * w[j] - (elapsed + _SLACK)
+        first = elapsed + speed + np.sqrt(speed * speed + 2.0 * distance)
+        wake[j] = np.int8(np.int32(min(max(first * windows - _ROUNDING, 0.0), _ERA)))
+
+
+@helper
 def _open_window(clock, t):
-    """Gather the sites that may hit their walls in a window from time t on, and start a leg."""
+    """Gather the sites that may hit their walls in this window, and start a leg at time t."""
     leg, count = clock.leg, clock.count
-    z, w, near, chosen = clock.z, clock.w, clock.near, clock.chosen
-    d, dt, elapsed, drift = z.size, t - leg[T_LEG], t - leg[T_ERA], leg[DRIFT]
-    lag = leg[LAG] + drift * dt
-    for j in range(count[N_NEAR]):
-        i = near[j]
-        w[i] = clock.near_w[j] - drift
-        z[i] = max(clock.near_z[j] + clock.near_w[j] * dt, 0.0) - (w[i] * elapsed + lag)
-    length = _window(d)
-    leg[LEAST_DRIFT] = drift - _DRIFT * length / d
-    lowest = -inf if d <= _SMALL else lag + leg[LEAST_DRIFT] * length
-    for i in range(d):
-        chosen[i] = z[i] + w[i] * (elapsed + length) + lowest < 0.0
+    line, wake, near, chosen = clock.line, clock.wake, clock.near, clock.chosen
+    d, window = line.shape[0], np.int8(count[WINDOW])
+    for i in range(wake.size):
+        chosen[i] = wake[i] <= window
     n = select(chosen, d, near)
     for j in range(n):
         i = near[j]
-        clock.near_z[j] = z[i] + w[i] * elapsed + lag
-        clock.near_w[j] = w[i] + drift
-    leg[T_WINDOW_END] = t + length
-    leg[LAG] = lag
-    leg[T_LEG] = t
+        clock.near_z[j] = line[i, 0]
+        clock.near_w[j] = line[i, 1]
+    leg[T_WINDOW_END] = leg[T_ERA] + (count[WINDOW] + 1) * _window(d)
     count[N_NEAR] = n
-    _start_leg(clock, t, 0.0)
+    _start_leg(clock, t)
+
+
+@helper
+def _next_era(clock, t):
+    """Open an era at time t."""
+    position(clock, t, clock.scratch[0], clock.scratch[1])
+    _open_era(clock, t)
 
 
 @helper
 def _next_window(clock, t):
     """Open a window at time t, if it is time in a new era."""
-    leg = clock.leg
-    if t - leg[T_ERA] < _ERA * _window(clock.z.size) and leg[DRIFT] > _LOWEST_DRIFT:
-        _open_window(clock, t)
-    else:
-        position(clock, t, clock.z, clock.w)
-        _open_era(clock, t)
+    leg, count, near, n = clock.leg, clock.count, clock.near, clock.count[N_NEAR]
+    if count[WINDOW] + 1 == _ERA:
+        _next_era(clock, t)
+        return
+    _schedule(clock, t - leg[T_ERA], clock.near_z, clock.near_w, n, clock.chosen)
+    for j in range(n):
+        i = near[j]
+        clock.line[i, 0] = clock.near_z[j]
+        clock.line[i, 1] = clock.near_w[j]
+        clock.wake[i] = clock.chosen[j]
+    count[WINDOW] += 1
+    _open_window(clock, t)
 
 
 @helper
-def _start_leg(clock, t, kick):
-    """Move the sites near their walls to time t, add `kick` to their speeds, and list those that hit soon."""
+def _start_leg(clock, t):
+    """List the sites that hit their walls soon after time t, where a leg begins."""
     leg, count = clock.leg, clock.count
     near_z, near_w, chosen = clock.near_z, clock.near_w, clock.chosen
-    dt = t - leg[T_LEG]
+    offset, drift, elapsed = leg[OFFSET], leg[DRIFT], t - leg[T_ERA]
     # The slope grows by about 1 per unit time, and spends the budget while it is positive.
     slope = leg[SLOPE]
     climbed = max(slope, 0.0)
     horizon = min(np.sqrt(climbed * climbed + 2.0 * leg[BUDGET]) - slope + _MARGIN, leg[T_WINDOW_END] - t)
-    for j in range(count[N_NEAR]):
-        # Rounding may leave a site behind its wall by the last bit.
-        z = max(near_z[j] + near_w[j] * dt, 0.0)
-        w = near_w[j] + kick
-        near_z[j] = z
-        near_w[j] = w
-        chosen[j] = z + w * horizon < 0.0
-    n = select(chosen, count[N_NEAR], clock.selected)
-    leg[LAG] += leg[DRIFT] * dt
-    leg[DRIFT] += kick
+    # Those that are behind their walls at the horizon.
+    end = elapsed + horizon
+    behind = -(offset + drift * end)
+    for j in range(_whole(count[N_NEAR])):
+        chosen[j] = near_z[j] + near_w[j] * end < behind
+    n = _sort_due(clock, select(chosen, count[N_NEAR], clock.selected), elapsed, horizon)
     leg[T_LEG] = t
     leg[T_KNOWN] = t + horizon
     count[N_DUE] = n
     count[NEXT_DUE] = 0
-    _sort_due(clock, n, horizon)
 
 
 @helper
-def _sort_due(clock, n, horizon):
-    """Write the n selected sites into `due` in the order of their times."""
-    due, due_time, selected = clock.due, clock.due_time, clock.selected
+def _sort_due(clock, n, elapsed, horizon):
+    """Write those of the n selected sites that hit into `due` in the order of their times; return how many they are.
+
+    Rounding may leave a site behind its wall by the last bit: it hits now, unless it is on its way from it.
+    """
+    due, due_time, selected, near_z, near_w = clock.due, clock.due_time, clock.selected, clock.near_z, clock.near_w
+    offset, drift = clock.leg[OFFSET], clock.leg[DRIFT]
+    hits = 0
     if n <= 12:
         for k in range(n):
             j = np.uint32(selected[k])
-            time = -clock.near_z[j] / clock.near_w[j]
-            m = k
-            while m > 0 and due_time[m - 1] > time:
-                due_time[m] = due_time[m - 1]
-                due[m] = due[m - 1]
-                m -= 1
-            due_time[m] = time
-            due[m] = j
+            speed = near_w[j] + drift
+            if speed < 0.0:
+                time = max(near_z[j] + offset + speed * elapsed, 0.0) / -speed
+                m = hits
+                while m > 0 and due_time[m - 1] > time:
+                    due_time[m] = due_time[m - 1]
+                    due[m] = due[m - 1]
+                    m -= 1
+                due_time[m] = time
+                due[m] = j
+                hits += 1
     else:
-        keys, times = clock.scratch[0, :n], clock.scratch[1]
+        times = clock.scratch[0]
         for k in range(n):
             j = np.uint32(selected[k])
-            times[k] = -clock.near_z[j] / clock.near_w[j]
-            keys[k] = 2.0 * times[k] / horizon - 1.0
-        sort_order(keys, due, clock.buckets)
-        for m in range(n):
-            k = due[m]
-            due[m] = selected[k]
-            due_time[m] = times[k]
+            speed = near_w[j] + drift
+            times[hits] = max(near_z[j] + offset + speed * elapsed, 0.0) / -speed
+            selected[hits] = j
+            hits += speed < 0.0
+        sort_pairs(times[:hits], selected, horizon, due_time, due, clock.buckets)
+    return hits
 
 
 @helper
 def _bounce(clock, t):
     leg = clock.leg
-    kick = -2.0 * leg[SLOPE] / clock.z.size
+    kick = -2.0 * leg[SLOPE] / clock.line.shape[0]
     leg[SLOPE] = -leg[SLOPE]
     leg[BUDGET] = exponential(clock.rng)
     leg[T_EVENT] = t
     clock.count[BOUNCES] += 1
-    _start_leg(clock, t, kick)
-    if leg[DRIFT] < leg[LEAST_DRIFT]:
-        _next_window(clock, t)
+    # Distances are the same before and after.
+    leg[DRIFT] += kick
+    leg[OFFSET] -= kick * (t - leg[T_ERA])
+    if leg[DRIFT] < max(-(t - leg[T_ERA] + _SLACK) / clock.line.shape[0], _LOWEST_DRIFT):
+        _next_era(clock, t)
+    else:
+        _start_leg(clock, t)
 
 
 @implements(fill, ExponentialBilliard)
@@ -286,7 +328,7 @@ def _fill(clock, t_stop, times, sites):
     while True:
         t_end = min(t_stop, leg[T_REFRESH], leg[T_KNOWN])
         t_leg, t_event = leg[T_LEG], leg[T_EVENT]
-        slope, budget = leg[SLOPE], leg[BUDGET]
+        slope, budget, drift, offset = leg[SLOPE], leg[BUDGET], leg[DRIFT], leg[OFFSET]
         k, n_due = count[NEXT_DUE], count[N_DUE]
         while k < n_due and n < capacity:
             t_hit = max(t_leg + due_time[k], t_event)
@@ -301,10 +343,10 @@ def _fill(clock, t_stop, times, sites):
             budget -= spent
             t_event = t_hit
             w = near_w[j]
-            slope -= 2.0 * w
+            slope -= 2.0 * (w + drift)
             # The mirror image of the path meets the wall at the same time and leaves it with the new speed.
-            near_z[j] = -near_z[j]
-            near_w[j] = -w
+            near_z[j] = -near_z[j] - 2.0 * offset
+            near_w[j] = -w - 2.0 * drift
         leg[T_EVENT], leg[SLOPE], leg[BUDGET] = t_event, slope, budget
         count[NEXT_DUE] = k
         if n == capacity:
@@ -315,13 +357,13 @@ def _fill(clock, t_stop, times, sites):
         elif t_end == t_stop:
             return n, True
         elif t_end == leg[T_REFRESH]:
-            position(clock, t_end, clock.z, clock.w)
+            position(clock, t_end, clock.scratch[0], clock.scratch[1])
             _new_velocity(clock, t_end)
             count[REFRESHMENTS] += 1
         elif t_end == leg[T_WINDOW_END]:
             _next_window(clock, t_end)
         else:
-            _start_leg(clock, t_end, 0.0)
+            _start_leg(clock, t_end)
 
 
 @implements(shift, ExponentialBilliard)
@@ -337,14 +379,11 @@ def _shift(clock, elapsed):
 
 @implements(position, ExponentialBilliard)
 def _position(clock, t, z, w):
-    leg = clock.leg
-    dt = t - leg[T_LEG]
-    lag = leg[LAG] + leg[DRIFT] * dt
-    elapsed = t - leg[T_ERA]
+    drift, offset, elapsed = clock.leg[DRIFT], clock.leg[OFFSET], t - clock.leg[T_ERA]
     for i in range(z.size):
-        z[i] = max(clock.z[i] + clock.w[i] * elapsed + lag, 0.0)
-        w[i] = clock.w[i] + leg[DRIFT]
+        w[i] = clock.line[i, 1] + drift
+        z[i] = max(clock.line[i, 0] + offset + w[i] * elapsed, 0.0)
     for j in range(clock.count[N_NEAR]):
         i = clock.near[j]
-        z[i] = max(clock.near_z[j] + clock.near_w[j] * dt, 0.0)
-        w[i] = clock.near_w[j]
+        w[i] = clock.near_w[j] + drift
+        z[i] = max(clock.near_z[j] + offset + w[i] * elapsed, 0.0)
