@@ -136,13 +136,15 @@ def path_batches(
         **options,
     )  # fmt: skip
     sums: dict[str, list[Array]] = {name: [np.zeros(1), value(run)] for name, value in read.items()}
+    reading = 0.0  # CPU seconds, of the whole run in the end: control variates have equations to be solved
     for n in range(2, batches + 1):
         run = run.extend(1, threads=1, progress=False)
+        reading = cpu_seconds(lambda: [value(run) for value in read.values()])  # noqa: B023
         for name, value in read.items():
             sums[name].append(n * value(run))
     averages = {name: np.diff([np.broadcast_to(s, several[-1].shape) for s in several], axis=0)
                 for name, several in sums.items()}  # fmt: skip
-    return Batches(averages, run.sampling_seconds)
+    return Batches(averages, run.sampling_seconds + reading)
 
 
 def loop_batches(averages: Callable[[int], dict[str, Array]], sweeps: int, batches: int) -> Batches:

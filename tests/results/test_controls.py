@@ -106,7 +106,7 @@ def test_no_more_is_taken_out_than_makes_errors_smaller(monkeypatch):
     run = bouncy.sample(target, "gibbs-random", chains=4, draws=4000, keep="means", seed=base_seed())
     fitted, none = np.sum(run.mean_se**2), np.sum(run._given.mean_se**2)
     monkeypatch.setattr("bouncy.results.moments.Sums.best_share", lambda *_: 1.0)
-    assert fitted < 0.97 * min(np.sum(type(run)(run._data).mean_se**2), none)
+    assert fitted < 0.97 * min(np.sum(type(run)(run._data).mean_se ** 2), none)
 
 
 @pytest.mark.parametrize("sampler", ["gibbs", "gibbs-random"])
