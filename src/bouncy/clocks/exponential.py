@@ -39,6 +39,7 @@ def _leg_bounds(clock):
 @part(
     "line", "wake", "near", "near_z", "near_w", "due", "due_time", "leg", "count", "rng",
     bounds={
+        "wake": lambda _: (0, _ERA),
         "near": lambda clock: (0, clock.near.size - 1),
         "due": lambda clock: (0, clock.near.size - 1),
         "line": lambda clock: ([-LONGEST, -_FASTEST], [LONGEST, _FASTEST]),

@@ -37,9 +37,10 @@ CONSTANTS = PRECISION, POINT, VARIANCE, DEVIATION, ODDS, PER_ODDS, IS_SPIKED = t
 # precision of the normal where that is another.
 _LAW = SLOPE, RATIO, STAYS, SPREAD = tuple(np.uint64(WINDOW * k) for k in range(4))
 # Rows of sums: of the probability of the normal, of it times r, r^2 and the probability to be below the point; and, of
-# laws given all others, of r, of A_ii times the variance, and of the product of both probabilities and r.
-_SUMS = SUM, SUM_R, SUM_RR, SUM_BELOW, SUM_SLOPE, SUM_SPREAD, SUM_CROSS = tuple(
-    np.uint64(WINDOW * k) for k in range(4, 11)
+# laws given all others, of r, of A_ii times the variance, of the product of both probabilities and r, and of the part
+# of this that is below the point.
+_SUMS = SUM, SUM_R, SUM_RR, SUM_BELOW, SUM_SLOPE, SUM_SPREAD, SUM_CROSS, SUM_CROSS_BELOW = tuple(
+    np.uint64(WINDOW * k) for k in range(4, 12)
 )
 _FOUND = (*_LAW, *_SUMS)
 _CONSTANTS_OF_WINDOW, _FOUND_OF_WINDOW = WINDOW * len(CONSTANTS), WINDOW * len(_FOUND)
@@ -154,11 +155,13 @@ def add_up(found, constants, window):
         found[to + SUM_RR + k] += share * r * r
         z = r * constants[at + DEVIATION + k]
         beyond = scaled_tail(abs(z)) * ratio * constants[at + PER_ODDS + k]
-        found[to + SUM_BELOW + k] += share * (beyond if z < 0.0 else 1.0 - beyond)
+        below = beyond if z < 0.0 else 1.0 - beyond
+        found[to + SUM_BELOW + k] += share * below
         cross = share * (1.0 - share) * r
         found[to + SUM_SLOPE + k] += r
         found[to + SUM_SPREAD + k] += share + cross * r * constants[at + VARIANCE + k]
         found[to + SUM_CROSS + k] += cross
+        found[to + SUM_CROSS_BELOW + k] += cross * below
         total += r * constants[at + IS_SPIKED + k]
     return total
 
@@ -191,7 +194,7 @@ def settle_windows(recorder: Any, view: Any, weight: float) -> None:
     found, constants = _by_coordinate(windows.found, _FOUND), _by_coordinate(view.spikes, CONSTANTS)
     spiked = np.flatnonzero(constants[-1])
     _, point, variance, *_ = constants[:, spiked]
-    share, share_r, share_rr, below, slope, spread, cross = weight * found[-len(_SUMS) :, spiked]
+    share, share_r, share_rr, below, slope, spread, cross, cross_below = weight * found[-len(_SUMS) :, spiked]
     time, left, shift = weight * windows.sweeps[0], view.first[spiked], -variance * share_r
     law.open_mean[spiked] += point * time + shift
     law.open_square[spiked] += point * (point * time + 2.0 * shift) + variance * (share + variance * share_rr)
@@ -200,9 +203,8 @@ def settle_windows(recorder: Any, view: Any, weight: float) -> None:
     law.open_pull[spiked] += slope + (view.linear[spiked] - view.diagonal[spiked] * point) * time
     law.open_spread[spiked] += variance * spread
     # Both sides of the point share the opposite of its response as they share the mass.
-    response, on_left = variance * cross, np.divide(below, share, out=np.zeros_like(share), where=share > 0.0)
-    for k, part_of_it in enumerate((-on_left, 1.0, on_left - 1.0)):
-        law.open_response[left + k] += part_of_it * response
+    for k, response in enumerate((-cross_below, cross, cross_below - cross)):
+        law.open_response[left + k] += variance * response
     recorder.open_mean[spiked] += point * time
     recorder.open_square[spiked] += point * point * time
     recorder.open_cell[left + 1] += time

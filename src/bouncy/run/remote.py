@@ -42,7 +42,7 @@ _ROUND_BYTES = 1 << 30
 # Times that a slice is sent when it does not come back, in a row.
 _ATTEMPTS = 4
 # Bytes of a template that is sent with every slice, and of templates that may be under way otherwise.
-_SMALL, _UNDER_WAY = 1 << 14, 1 << 27
+_SMALL, _UNDER_WAY = 1 << 15, 1 << 27
 # Templates that each thread of a process keeps, and bytes of all but the last of them.
 _KEPT, _KEPT_BYTES = 4, 1 << 28
 
