@@ -106,6 +106,13 @@ class Samplable(Generic[RunType], metaclass=_Built):
         """
         return None
 
+    @cached_property
+    def _packed_couplings(self) -> dict[str, NDArray[Any]]:
+        """The couplings that control variates use, which all workers share; empty without them."""
+        from bouncy.recorders.controls import pack_couplings
+
+        return pack_couplings(self.quadratic_part())
+
     def _repr_html_(self) -> str:
         """Return name, sites and a picture of the couplings for a notebook."""
         from bouncy import _html

@@ -95,6 +95,25 @@ def test_intervals_of_controlled_means_cover(chains, sigma_M):
     coverage_test(np.array(covered), 0.95, 0.915, 0.98, alpha=5e-3, name=f"sigma_M = {sigma_M}").check()
 
 
+@pytest.mark.slow
+def test_intervals_of_coefficients_cover():
+    """Catches error bars that are off by 10 %: coverage between 91.5 and 98 % over 400 runs."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((40, 6))
+    target = bouncy.SpikeSlab(
+        X, X[:, 0] * 0.4 + rng.standard_normal(40), inclusion=0.4, slab_scale=1.0, noise_scale=1.0
+    )
+    long = bouncy.sample(target, "gibbs", chains=8, draws=100_000, keep="means", seed=base_seed())
+    covered = {"mean": [], "inclusion": []}
+    for k in range(400):
+        run = bouncy.sample(target, "gibbs-random", draws=1000, warmup=100, seed=base_seed() + k, threads=1)
+        for name, rows in covered.items():
+            low, high = run.interval(name)
+            rows.append((low <= getattr(long, name)) & (getattr(long, name) <= high))
+    for name, rows in covered.items():
+        coverage_test(np.array(rows), 0.95, 0.915, 0.98, alpha=5e-3, name=name).check()
+
+
 def test_no_more_is_taken_out_than_makes_errors_smaller(monkeypatch):
     """Catches a share that is not fitted: coefficients of correlated columns are far from linear in each other."""
     rng = np.random.default_rng(0)
@@ -120,6 +139,10 @@ def test_spike_and_slab_gains_and_its_cells_add_up_to_one(sampler):
     zero = run._can_be_zero()
     plain, best = run._given.cells(zero)[1], run._best.cells(zero)[1]
     assert np.sum(run._given.mean_se**2) > 2.0 * np.sum(run.mean_se**2)
+    assert np.sum(plain**2) > 2.0 * np.sum(best**2)
+    positive = np.arange(zero.size) % 3 == 2
+    plain, best = run._given.cells(positive)[1], run._best.cells(positive)[1]
+    assert (plain > 0.8 * best).all()  # a response of the wrong sign makes errors up to three times as large
     assert np.sum(plain**2) > 2.0 * np.sum(best**2)
     cells = run._best.average(lambda batch: batch["cell"])
     np.testing.assert_allclose(np.add.reduceat(cells, run._cells("first")[:-1]), 1.0, rtol=1e-12)

@@ -13,6 +13,7 @@ of loops over them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,12 +38,14 @@ CONSTANTS = PRECISION, POINT, VARIANCE, DEVIATION, ODDS, PER_ODDS, IS_SPIKED = t
 # precision of the normal where that is another.
 _LAW = SLOPE, RATIO, STAYS, SPREAD = tuple(np.uint64(WINDOW * k) for k in range(4))
 # Rows of sums: of the probability of the normal, of it times r, r^2 and the probability to be below the point; and, of
-# laws given all others, of r, of A_ii times the variance, of the product of both probabilities and r, and of the part
-# of this that is below the point.
+# laws given all others, of r, of A_ii times the variance, and of -A_ii times the covariances of x_i and of being beside
+# the point or below it.
 _SUMS = SUM, SUM_R, SUM_RR, SUM_BELOW, SUM_SLOPE, SUM_SPREAD, SUM_CROSS, SUM_CROSS_BELOW = tuple(
     np.uint64(WINDOW * k) for k in range(4, 12)
 )
 _FOUND = (*_LAW, *_SUMS)
+# Density of a standard normal at its mean.
+_NORMAL = 1.0 / sqrt(2.0 * pi)
 _CONSTANTS_OF_WINDOW, _FOUND_OF_WINDOW = WINDOW * len(CONSTANTS), WINDOW * len(_FOUND)
 
 
@@ -161,7 +164,9 @@ def add_up(found, constants, window):
         found[to + SUM_SLOPE + k] += r
         found[to + SUM_SPREAD + k] += share + cross * r * constants[at + VARIANCE + k]
         found[to + SUM_CROSS + k] += cross
-        found[to + SUM_CROSS_BELOW + k] += cross * below
+        # The mean below the point is that of all times `below`, less the variance times the density at the point.
+        density = _NORMAL * constants[at + PER_ODDS + k] * constants[at + PRECISION + k] * constants[at + DEVIATION + k]
+        found[to + SUM_CROSS_BELOW + k] += cross * below + (1.0 - share) * density
         total += r * constants[at + IS_SPIKED + k]
     return total
 
@@ -202,7 +207,6 @@ def settle_windows(recorder: Any, view: Any, weight: float) -> None:
         law.open_cell[left + k] += mass
     law.open_pull[spiked] += slope + (view.linear[spiked] - view.diagonal[spiked] * point) * time
     law.open_spread[spiked] += variance * spread
-    # Both sides of the point share the opposite of its response as they share the mass.
     for k, response in enumerate((-cross_below, cross, cross_below - cross)):
         law.open_response[left + k] += variance * response
     recorder.open_mean[spiked] += point * time

@@ -10,7 +10,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 # Systems of equations of so many variables are solved however they are coupled; larger ones up to the second number,
-# where few are coupled with each: so many.
+# where few are coupled with each: so many, beside itself.
 _ANY, _LARGEST, _NEIGHBOURS = 1024, 4096, 8
 # Names under which the matrix is kept.
 _PARTS = ("indptr", "indices", "data")
@@ -21,7 +21,7 @@ def can_control(A: Any) -> bool:
     if A is None:
         return False
     d: int = A.shape[0]
-    return d <= _ANY or (d <= _LARGEST and isinstance(A, scipy.sparse.csr_array) and A.nnz <= _NEIGHBOURS * d)
+    return d <= _ANY or (d <= _LARGEST and isinstance(A, scipy.sparse.csr_array) and A.nnz <= (_NEIGHBOURS + 1) * d)
 
 
 def pack_couplings(A: Any) -> dict[str, NDArray[Any]]:

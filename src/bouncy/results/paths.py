@@ -52,11 +52,11 @@ class PathRun(Run):
         The same from the path alone, where the others are averages of expectations.
 
     All of them, and `quantile` and `probability`, are exact integrals over the path of "bps", or averages over the ends
-    of the trajectories of "hmc" or the steps of "metropolis". With "gibbs", they are averages of the expectations of
-    each variable given all others, and so are probabilities of whole cells; from means and from these, control variates
-    take what is linear in the other variables. Quantiles and other probabilities come from the ends of sweeps. Standard
-    errors come from equal-time batches. Those of integrals over a path that do not vary,
-    as for a coefficient that was zero all the time, are bounds and never 0: one more excursion may have been missed.
+    of the trajectories of "hmc" or the steps of "metropolis". With "gibbs", and moments of "hmc", they are averages of
+    the expectations of each variable given all others, and so are probabilities of whole cells; from means and from
+    these, control variates take what is linear in the other variables. Quantiles and other probabilities come from the
+    ends of sweeps. Standard errors come from equal-time batches. Those of integrals over a path that do not vary, as
+    for a coefficient that was zero all the time, are bounds and never 0: one more excursion may have been missed.
     """
 
     _estimates = (
@@ -275,7 +275,8 @@ class PathRun(Run):
         Examples
         --------
         >>> import bouncy
-        >>> run = bouncy.sample(bouncy.Gaussian([0.0, 1.0], cov=[[1.0, -0.9], [-0.9, 1.0]]), draws=500, seed=0)
+        >>> target = bouncy.TruncatedGaussian([0.0, 1.0], cov=[[1.0, -0.9], [-0.9, 1.0]], lower=-1.0)
+        >>> run = bouncy.sample(target, draws=500, seed=0)
         >>> total, error = run.combination([1.0, 1.0])
         >>> bool(error < run.mean_se.min())
         True

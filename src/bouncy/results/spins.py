@@ -37,6 +37,8 @@ def _recorded(name: str) -> Quantity:
 _MEAN, _PATH, _PAIR_MEAN, _PAIR_PATH = map(_recorded, ("mean", "path", "pair_mean", "pair_path"))
 
 
+# What rounding to single precision, as lanes do, leaves of a mean.
+_SINGLE = 3e-8
 # From one value of a spin, or of a product of two, to the other.
 _SPREAD = 2.0
 
@@ -122,7 +124,8 @@ class SpinRun(Run):
 
     @cached_property
     def mean_se(self) -> NDArray[np.float64]:
-        return _read_only(replace(self._controlled, factor=self._sums.factor).error(_MEAN, means_recorded))
+        error = replace(self._controlled, factor=self._sums.factor).error(_MEAN, means_recorded)
+        return _read_only(np.maximum(error, _SINGLE) if self._data.setup.lanes > 1 else error)
 
     @cached_property
     def _controlled(self) -> Sums:

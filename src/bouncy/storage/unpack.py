@@ -145,8 +145,13 @@ class _Arrays:
             _check_pointers("pairs", found["pairs.indptr"], n)
             _check_range("pairs.indices", found["pairs.indices"], d)
             _check_range("pairs.edge", found["pairs.edge"], opened["pair_mean"].size)
-        if "constant.couplings.data" in self._arrays:
+        controls = "constant.couplings.data" in self._arrays
+        if controls:
             found |= self._couplings(d)
+        if setup.target.kind == "spins":
+            for name, width in (("state", d), ("spread", d + 1)):
+                if opened[name].size != (width if controls else 0) and (controls or opened[name].size != width):
+                    raise ValueError(f"it has {opened[name].size} sums called {name}")
         if setup.is_tempered:
             for name in ("ladder.b", "ladder.offset"):
                 found[name] = self.take(f"constant.{name}", np.float64, (setup.rungs,))

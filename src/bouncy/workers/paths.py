@@ -16,7 +16,6 @@ from bouncy.piecewise.products import Products, new_products
 from bouncy.piecewise.recorder import PathRecorder, copy_of_sums, new_path_recorder, open_sums, take_batch
 from bouncy.piecewise.spikes import settle_windows
 from bouncy.recorders.batches import Batch
-from bouncy.recorders.controls import pack_couplings
 from bouncy.targets.contract import TargetError
 from bouncy.workers.contract import Plan, Rows
 from bouncy.workers.loop import LoopWorker
@@ -86,7 +85,7 @@ class PathWorker(LoopWorker):
         expectations = (
             new_expectations(target.d, cells.lower.size, self.view.spikes.size > 0) if given else no_expectations()
         )
-        self._couplings = pack_couplings(target.quadratic_part() if given else None)
+        self._couplings = target._packed_couplings if given else {}
         products = _new_products(target, plan.pairs, given)
         self._record(np.zeros(target.d), np.zeros(target.d), products, expectations)
         self._prepare()

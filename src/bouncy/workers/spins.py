@@ -14,7 +14,6 @@ from bouncy._dispatch import check_bounds, check_range
 from bouncy.clocks.by_address import linked
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import MEANS, SWEEP_END
-from bouncy.recorders.controls import pack_couplings
 from bouncy.recorders.pairs import Pairs, all_pairs, edge_pairs
 from bouncy.recorders.recorder import new_recorder, open_sums, take_batch
 from bouncy.recorders.trail import new_trail, no_trail
@@ -50,7 +49,7 @@ class SpinLoopWorker(LoopWorker):
 
     def _controls(self, target: Target) -> bool:
         """Keep what control variates need of a target, and return whether there are any."""
-        self._couplings = pack_couplings(target.quadratic_part())
+        self._couplings = target._packed_couplings
         return bool(self._couplings)
 
     def constants(self) -> dict[str, NDArray[Any]]:
