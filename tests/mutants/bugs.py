@@ -1371,6 +1371,12 @@ BUGS = (
         (controls("test_both_ladders_of_a_pair_are_recorded"),),
     ),
     Bug(
+        "V10",
+        "the response of a side of a point as its share of the mass",
+        (Edit(SPIKES, "cross * below + (1.0 - share) * density", "cross * below"),),
+        (controls("test_spike_and_slab_gains_and_its_cells_add_up_to_one[gibbs]"),),
+    ),
+    Bug(
         "G1",
         "a bound on standard errors without a margin for their own noise",
         (

@@ -150,7 +150,7 @@ class _Arrays:
             found |= self._couplings(d)
         if setup.target.kind == "spins":
             for name, width in (("state", d), ("spread", d + 1)):
-                if opened[name].size != (width if controls else 0) and (controls or opened[name].size != width):
+                if opened[name].size not in ((width,) if controls else (0, width)):
                     raise ValueError(f"it has {opened[name].size} sums called {name}")
         if setup.is_tempered:
             for name in ("ladder.b", "ladder.offset"):
