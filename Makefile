@@ -12,6 +12,8 @@ REPO := .venv-repo
 OLDEST := .venv-oldest
 DIST := build/dist-check
 DOCS := .venv-docs
+# A comma in an argument of `call` would end it.
+FOR_DOCS := .[plots,pymc]
 
 # Tests start a hundred interpreters, which would each compile all sources.
 unexport PYTHONDONTWRITEBYTECODE
@@ -132,7 +134,7 @@ $(OLDEST)/.ready: $(REPO)/.ready
 	@touch $@
 
 $(DOCS)/.ready: $(READY)
-	$(call install,$(DOCS),--editable ".[plots,pymc]",docs)
+	$(call install,$(DOCS),--editable "$(FOR_DOCS)",docs)
 
 # Make an environment (1) with the package and an extra (2), or without it, and a group (3) of tools.
 define install
