@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper, kernel
 from bouncy.recorders.batches import Batch
-from bouncy.results.moments import Quantity, Sums
+from bouncy.results.moments import Quantity, Sums, recorded
 
 Array = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ def controlled_means(sums: Sums, factor: int, A: scipy.sparse.csr_array, V: Arra
     pull : Quantity
         Sums of g.
     """
-    m = _rows(sums, _recorded("mean"))
+    m = _rows(sums, recorded("mean"))
     step = _solve(A, V, V * (_rows(sums, pull) - m @ A)) if np.isfinite(V).all() else None
     return sums if step is None else _mixed(sums, factor, "mean", m, step, V > 0.0)
 
@@ -60,7 +60,7 @@ def controlled_cells(
 
     Means should have their linear part taken out before.
     """
-    p, m = (_rows(sums, _recorded(name)) for name in ("cell", "mean"))
+    p, m = (_rows(sums, recorded(name)) for name in ("cell", "mean"))
     return _mixed(sums, factor, "cell", p, K * (_rows(sums, pull) - m @ A)[:, site], K != 0.0)
 
 
@@ -131,10 +131,6 @@ def _mixed(sums: Sums, factor: int, name: str, plain: Array, step: Array, where:
     """Return batches with steps added to the sums of a name, rows of both, in the share with the smallest errors."""
     both = replace(_with(sums, plain=plain, other=plain + step), factor=factor)
     return _with(sums, **{name: plain + both.best_share("plain", "other", where) * step})
-
-
-def _recorded(name: str) -> Quantity:
-    return lambda batch: batch[name]
 
 
 def _rows(sums: Sums, quantity: Quantity) -> Array:

@@ -29,6 +29,11 @@ Quantity = Callable[[Batch], Array]
 Weight = float | Quantity
 
 
+def recorded(name: str) -> Quantity:
+    """Return what reads the sums of a name."""
+    return lambda batch: batch[name]
+
+
 def means_recorded(batch: Batch) -> Array:
     """Return how many times the conditional means of spins were recorded in a batch, (1,)."""
     return batch["events"][MEANS:]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy.recorders.batches import Batch
-from bouncy.results.moments import Quantity, Sums
+from bouncy.results.moments import Quantity, Sums, recorded
 
 if TYPE_CHECKING:
     from bouncy.results.paths import PathRun
@@ -23,11 +23,6 @@ PATH = "path_"
 def of_path(name: str) -> Quantity:
     """Return what reads an integral over the path; it has the plain name where no expectations were recorded."""
     return lambda batch: batch[PATH + name] if PATH + name in batch else batch[name]
-
-
-def recorded(name: str) -> Quantity:
-    """Return what reads the sums of a name."""
-    return lambda batch: batch[name]
 
 
 class PathMoments:

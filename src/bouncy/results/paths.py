@@ -16,9 +16,9 @@ from bouncy.recorders.controls import unpack_couplings
 from bouncy.results.controls import controlled_cells, controlled_means
 from bouncy.results.diagnostics import Rates, diagnose, disagreements, warnings_of
 from bouncy.results.ess import rank_normalise
-from bouncy.results.moments import Quantity
+from bouncy.results.moments import Quantity, recorded
 from bouncy.results.occupancy import Atom, Density, Occupancy, neighbours, share_of_bins
-from bouncy.results.path_moments import PATH, PathMoments, of_path, recorded
+from bouncy.results.path_moments import PATH, PathMoments, of_path
 from bouncy.results.run import Run
 from bouncy.results.summary import Summary, path_summary
 

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bouncy._validation import check_real_array
-from bouncy.recorders.batches import Batch
 from bouncy.recorders.controls import unpack_couplings
 from bouncy.results.controls import controlled_means
 from bouncy.results.diagnostics import Rates, diagnose, disagreements, is_unexpected, judge_trace, warnings_of
-from bouncy.results.moments import Matrix, Quantity, Sums, Weight, as_matrix, means_recorded
+from bouncy.results.moments import Matrix, Quantity, Sums, Weight, as_matrix, means_recorded, recorded
 from bouncy.results.overlap import modes_of
 from bouncy.results.replay import Path
 from bouncy.results.run import Run
@@ -26,15 +25,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-def _recorded(name: str) -> Quantity:
-    def quantity(batch: Batch) -> Array:
-        return batch[name]
-
-    return quantity
-
-
 # Sums over a batch: conditional means, and time integrals, of spins and of pairs.
-_MEAN, _PATH, _PAIR_MEAN, _PAIR_PATH = map(_recorded, ("mean", "path", "pair_mean", "pair_path"))
+_MEAN, _PATH, _PAIR_MEAN, _PAIR_PATH = map(recorded, ("mean", "path", "pair_mean", "pair_path"))
 
 
 # What rounding to single precision, as lanes do, leaves of a mean.
