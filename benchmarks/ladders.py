@@ -22,7 +22,7 @@ import bouncy
 from bouncy._dispatch import implements
 from bouncy._lane_loop import padded
 from bouncy.recorders.contract import FLIPS, SWEEP_END, has_room, record_flip, record_sweep
-from bouncy.recorders.ladder import ColdView
+from bouncy.recorders.ladder import ColdView, new_cold_view
 from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep
 from bouncy.recorders.recorder import Recorder
 from bouncy.targets.contract import Target
@@ -97,7 +97,7 @@ def lanes_worker(
         worker.recorder = without_sites(worker.recorder)
     if recorded == "ladder":
         chain = LadderWorker(target, sampler, Plan(), np.random.SeedSequence(0), None).recorder
-        cold, own = ColdView(np.zeros((1, -(-d // 4) * 4)), np.zeros(1)), worker.s[:, width - 1].copy()
+        cold, own = new_cold_view(1, d), worker.s[:, width - 1].copy()
         log_prob, events = np.zeros(worker.s.shape[1]), worker.recorder.open_events
         never, lane = np.array([SWEEP_END]), np.array([width - 1])
         worker.recorder = OneLane(chain.open_mean, events, never, chain, cold, own, lane, log_prob)
@@ -148,7 +148,10 @@ def _record_change(recorder, toll, s, i, count, t):
 @implements(record_lane_sweep, OneLane)
 def _record_sweep(recorder, toll, target, s, sweep_time):
     lane = recorder.lane[0]
-    read_lanes(target, s, recorder.lane, toll.attempt.cost, recorder.log_prob, recorder.cold.means)
+    spins, means = recorder.cold.spins, recorder.cold.means
+    for i in range(s.shape[0]):
+        spins[0, i] = s[i, lane]
+    read_lanes(target, s, recorder.lane, spins, toll.attempt.cost, recorder.log_prob, means)
     recorder.cold.value[0] = recorder.log_prob[lane]
     record_sweep(recorder.chain, recorder.cold, recorder.s, sweep_time)
 

@@ -25,7 +25,9 @@ _STRIDES = (2 * WIDTH, WIDTH, 1)
 
 INT8, INT16, INT32, INT64 = map(ir.IntType, (8, 16, 32, 64))
 FLOAT32, FLOAT64 = ir.FloatType(), ir.DoubleType()
-_ELEMENTS = {types.int8: INT8, types.int32: INT32, types.float32: FLOAT32, types.float64: FLOAT64}
+_ELEMENTS = {
+    types.int8: INT8, types.int32: INT32, types.uint64: INT64, types.float32: FLOAT32, types.float64: FLOAT64,
+}  # fmt: skip
 # Products are added in one instruction where the machine has one.
 _FLAGS = ("contract",)
 
@@ -76,8 +78,17 @@ class Vector:
     def __xor__(self, other: Any) -> Vector:
         return Vector(self.builder, self.builder.xor(self.value, self._like(other)))
 
+    def __and__(self, other: Any) -> Vector:
+        return Vector(self.builder, self.builder.and_(self.value, self._like(other)))
+
+    def __or__(self, other: Any) -> Vector:
+        return Vector(self.builder, self.builder.or_(self.value, self._like(other)))
+
     def __lshift__(self, bits: int) -> Vector:
         return Vector(self.builder, self.builder.shl(self.value, self._like(bits)))
+
+    def __rshift__(self, bits: int) -> Vector:
+        return Vector(self.builder, self.builder.lshr(self.value, self._like(bits)))
 
     def __lt__(self, other: Any) -> Vector:
         return Vector(self.builder, self.builder.fcmp_ordered("<", self.value, self._like(other)))
@@ -102,7 +113,8 @@ class Vector:
             return Vector(self.builder, self.builder.select(self.value, one, zero))
         if isinstance(own, ir.IntType):
             if isinstance(element, ir.IntType):
-                return Vector(self.builder, self.builder.sext(self.value, target))
+                change = self.builder.sext if own.width < element.width else self.builder.trunc
+                return Vector(self.builder, change(self.value, target))
             whole = self.to(INT32)  # for which there are instructions
             return Vector(self.builder, self.builder.sitofp(whole.value, target))
         change = self.builder.fpext if own == FLOAT32 else self.builder.fptrunc
@@ -128,11 +140,12 @@ class Row:
         self.builder.store(vector.value, self.place, align=self.align)
 
 
-def lane_loop(counts: int = 0) -> Callable[[Callable[..., Any]], Any]:
+def lane_loop(counts: int = 0, strides: Sequence[int] = _STRIDES) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function of rows, (lanes,) each, and numbers, as a loop over lanes.
 
     It is called with a `Row` or a `Vector` in place of each argument, the first of which is a row. If it returns
-    `counts` comparisons, the loop returns in how many lanes each of them holds.
+    `counts` comparisons, the loop returns in how many lanes each of them holds. `strides` are the numbers of lanes that
+    are worked on together, as long as there are so many; the last is 1.
     """
 
     def decorate(body: Callable[..., Any]) -> Any:
@@ -146,7 +159,7 @@ def lane_loop(counts: int = 0) -> Callable[[Callable[..., Any]], Any]:
                     for k, kind in enumerate(arguments)
                 ]
                 lanes = context.make_array(arguments[0])(context, builder, builder.extract_value(values[0], 0)).nitems
-                function = _function(builder.module, body, arguments, [word.type for word in words], counts)
+                function = _function(builder.module, body, arguments, [word.type for word in words], counts, strides)
                 found = builder.call(function, [lanes, *words])
                 if not counts:
                     return context.get_dummy_value()
@@ -167,7 +180,9 @@ def _word(context: Any, builder: ir.IRBuilder, kind: Any, value: ir.Value) -> ir
     return value if kind == types.int8 else context.cast(builder, value, kind, types.float64)
 
 
-def _function(module: ir.Module, body: Any, kinds: Sequence[Any], words: Sequence[ir.Type], counts: int) -> ir.Function:
+def _function(
+    module: ir.Module, body: Any, kinds: Sequence[Any], words: Sequence[ir.Type], counts: int, strides: Sequence[int]
+) -> ir.Function:
     """Return the loop as a function of a module, of which there is one however often it is called.
 
     Were it inlined wherever it is called, it would be compiled as often.
@@ -183,7 +198,7 @@ def _function(module: ir.Module, body: Any, kinds: Sequence[Any], words: Sequenc
     builder = ir.IRBuilder(function.append_basic_block())
     totals = [cgutils.alloca_once_value(builder, INT64(0)) for _ in range(counts)]
     (lanes, *values), done = function.args, INT64(0)
-    for stride in _STRIDES:
+    for stride in strides:
         end = builder.sub(lanes, builder.urem(lanes, INT64(stride)))
         spread = [
             None if isinstance(k, types.Array) else _spread(builder, v, stride)

@@ -17,7 +17,7 @@ from numba.extending import register_jitable
 from scipy.special import erfcx
 
 from bouncy._inlining import INLINED
-from bouncy._lane_loop import FLOAT32, INT32, INT64, WIDTH, Vector
+from bouncy._lane_loop import FLOAT32, INT32, INT64, WIDTH, Row, Vector, lane_loop
 
 # Untyped, as the annotations of numba do not fit functions with arguments.
 intrinsic: Any = numba_intrinsic
@@ -171,20 +171,22 @@ def _unit(bits):
     return (_as_float((bits >> _UNUSED) | _ONE) - 1.0) + _HALF
 
 
-@intrinsic
-def _beginning(typing_context, bits, first):
+def _beginning(bits: Vector, first: int) -> Vector:
     """Return a multiple of STEP in [0, 1) made of 23 bits, from number `first` on."""
-    integer, number = ir.IntType(32), ir.FloatType()
-
-    def generate(context, builder, signature, values):
-        some = builder.and_(builder.trunc(builder.lshr(*values), integer), integer(0x7FFFFF))
-        # Behind the bits of 1.0 they make a number in [1, 2).
-        return builder.fsub(builder.bitcast(builder.or_(some, integer(0x3F800000)), number), number(1.0))
-
-    return types.float32(types.uint64, types.uint64), generate
+    # Behind the bits of 1.0 they make a number in [1, 2).
+    return ((bits >> first).to(INT32) & 0x7FFFFF | 0x3F800000).bits_as(FLOAT32) - 1.0
 
 
-_OF_HIGH, _OF_LOW = np.uint64(41), np.uint64(9)
+@lane_loop(strides=(WIDTH, 1))
+def _draw(*rows: Row) -> None:
+    states, out = rows[:4], rows[4:]
+    a, b, c, d = (row.read() for row in states)
+    for high, low in zip(out[::2], out[1::2], strict=True):
+        bits, a, b, c, d = _step(a, b, c, d)
+        high.write(_beginning(bits, 41))
+        low.write(_beginning(bits, 9))
+    for row, word in zip(states, (a, b, c, d), strict=True):
+        row.write(word)
 
 
 @vectorised
@@ -193,15 +195,7 @@ def draw_beginnings(states, out):
 
     Each is the beginning of a uniform number; the rest of it, less than STEP, is that of `rest_of_number`.
     """
-    p, q, r, s = states[0], states[1], states[2], states[3]
-    u0, u1, u2, u3 = out[0], out[1], out[2], out[3]
-    for k in range(p.size):
-        a, b, c, d = p[k], q[k], r[k], s[k]
-        bits, a, b, c, d = _step(a, b, c, d)
-        u0[k], u1[k] = _beginning(bits, _OF_HIGH), _beginning(bits, _OF_LOW)
-        bits, a, b, c, d = _step(a, b, c, d)
-        u2[k], u3[k] = _beginning(bits, _OF_HIGH), _beginning(bits, _OF_LOW)
-        p[k], q[k], r[k], s[k] = a, b, c, d
+    _draw(states[0], states[1], states[2], states[3], out[0], out[1], out[2], out[3])
 
 
 @vectorised

@@ -1364,8 +1364,8 @@ BUGS = (
         (
             Edit(
                 "recorders/ladder.py",
-                "ColdView(cold.means[1:], cold.value), recorder.twin)",
-                "ColdView(cold.means[1:], cold.value), recorder.s)",
+                "ColdView(cold.spins[1:], cold.means[1:], cold.value), cold.spins[1])",
+                "ColdView(cold.spins[1:], cold.means[1:], cold.value), recorder.s)",
             ),
         ),
         (controls("test_both_ladders_of_a_pair_are_recorded"),),
@@ -2060,7 +2060,7 @@ BUGS = (
     Bug(
         "L3",
         "all pairs swap after every scan, and not in turn",
-        (Edit(LADDER_TOLL, "swaps.parity[0] = 1 - swaps.parity[0]", "swaps.parity[0] = 0"),),
+        (Edit(LADDER_TOLL, "swaps.turn[0] % 2, top", "0, top"),),
         (ladder("test_swaps_that_are_always_accepted_give_the_round_trips_of_the_closed_form"),),
     ),
     Bug(
@@ -2249,8 +2249,8 @@ BUGS = (
         (
             Edit(
                 LADDER_RECORDER,
-                "ColdView(cold.means[1:], cold.value), recorder.twin)",
-                "ColdView(cold.means[1:], cold.value), recorder.s)",
+                "ColdView(cold.spins[1:], cold.means[1:], cold.value), cold.spins[1])",
+                "ColdView(cold.spins[1:], cold.means[1:], cold.value), recorder.s)",
             ),
         ),
         ("tests/workers/test_ladder_pairs.py::test_means_are_those_of_both_ladders",),

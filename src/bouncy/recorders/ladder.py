@@ -31,9 +31,10 @@ NOWHERE, FROM_BELOW, FROM_ABOVE = 0, 1, 2
 
 @target_part()
 class ColdView(NamedTuple):
-    """The chain at b = 1 at the end of a sweep."""
+    """The chain at b = 1 at the end of a sweep, its own ladder first."""
 
-    means: NDArray[np.float64]  # (ladders, d), its own first
+    spins: NDArray[np.int8]  # (ladders, d)
+    means: NDArray[np.float64]  # (ladders, d or a little more)
     value: NDArray[np.float64]  # (1,) log p
 
     def flip_cost(self, s, i):
@@ -45,6 +46,11 @@ class ColdView(NamedTuple):
     def conditional_means(self, s, out):
         for i in range(s.size):
             out[i] = self.means[0, i]
+
+
+def new_cold_view(ladders: int, d: int) -> ColdView:
+    """Return room for the state of some ladders at b = 1."""
+    return ColdView(np.zeros((ladders, d), np.int8), np.zeros((ladders, -(-d // 4) * 4)), np.zeros(1))
 
 
 @part("offset", "sums", "best", "best_log_prob", bounds={"best": None, "best_log_prob": None, "sums": None})
@@ -60,7 +66,6 @@ class LadderRecorder(NamedTuple):
     chain: Recorder
     cold: ColdView
     s: NDArray[np.int8]  # (d,) spins of the chain
-    twin: NDArray[np.int8]  # (d,) scratch: spins of the other ladder at b = 1, where there is one
     offset: NDArray[np.float64]  # (rungs,) estimates of log Z_{k+1} / Z_k, fixed while anything is recorded
     sums: NDArray[np.float64]  # (ROWS, rungs)
     best: NDArray[np.int8]  # (d,) the most probable state at the end of a scan, of all rungs
@@ -92,7 +97,7 @@ def _follow(recorder, toll, s):
 
 @implements(record_change, LadderRecorder)
 def _record_change(recorder, toll, s, i, count, t):
-    if toll.attempt.change[toll.swaps.lane[-1]] != 0.0:
+    if toll.attempt.change[toll.swaps.lane[-1]] != 0:
         record_flip_of_chain(recorder, i, t)
 
 
@@ -105,13 +110,14 @@ def _record_means(recorder, toll, target, s):
 def _record_sweep(recorder, toll, target, s, sweep_time):
     lane, cold = toll.swaps.lane[-1], recorder.cold
     at_target = toll.swaps.lane[:: -toll.swaps.b.size]
-    read_lanes(target, s, at_target, toll.attempt.cost, toll.log_prob, cold.means)
+    for n in range(at_target.size):
+        for i in range(s.shape[0]):
+            cold.spins[n, i] = s[i, at_target[n]]
+    read_lanes(target, s, at_target, cold.spins, toll.attempt.cost, toll.log_prob, cold.means)
     cold.value[0] = toll.log_prob[lane]
     record_sweep(recorder.chain, cold, recorder.s, sweep_time)
     if at_target.size > 1:
-        for i in range(s.shape[0]):
-            recorder.twin[i] = s[i, at_target[1]]
-        record_means(recorder.chain, ColdView(cold.means[1:], cold.value), recorder.twin)
+        record_means(recorder.chain, ColdView(cold.spins[1:], cold.means[1:], cold.value), cold.spins[1])
     top = lane
     for k in toll.swaps.lane:
         top = k if toll.log_prob[k] > toll.log_prob[top] else top

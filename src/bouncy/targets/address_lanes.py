@@ -219,17 +219,17 @@ def _settle(view):
 
 
 @implements(read_lanes, LinkedLanes)
-def _read(view, s, which, cost, values, means):
+def _read(view, s, which, spins, cost, values, means):
     for n in range(values.size):
         if lanes_failed(view):
             return
-        lane, spins = lane_of(view, n), view.spins[n]
+        lane, own = lane_of(view, n), view.spins[n]
         if is_parked(view, n):
-            init(lane, spins)
-        values[n] = log_prob(lane, spins)
+            init(lane, own)
+        values[n] = log_prob(lane, own)
         if values[n] != values[n]:
-            for i in range(spins.size):
-                view.where[i] = spins[i]
+            for i in range(own.size):
+                view.where[i] = own[i]
         report_trouble(view, n, values[n])
     for n in range(which.size):
         k = which[n]

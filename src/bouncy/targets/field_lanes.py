@@ -73,6 +73,7 @@ class SparseLanes(NamedTuple):
     indptr: NDArray[np.int64]  # (d + 1,)
     indices: NDArray[np.int32]  # (nnz,)
     data: NDArray[np.float64]  # (nnz,)
+    after: NDArray[np.int64]  # (d,) the first entry of each row whose neighbour comes after the site
     r: NDArray[np.float64]  # (d,)
     offset: float
     size: NDArray[np.float64]  # (d,) |coupling| of a site with few neighbours, whose couplings all have it, or else 0
@@ -106,7 +107,9 @@ def sparse_lanes(
     most[some] = np.maximum.reduceat(sizes, indptr[some]) if some.size else 0.0
     size = np.where((least == most) & (degree <= _NEIGHBOURS), most, 0.0)
     bits = -(data < 0.0).astype(np.int8)
-    return SparseLanes(indptr, indices, data, r, offset, size, bits, np.zeros(width, np.int8))
+    later = np.append(0, np.cumsum(indices > np.repeat(np.arange(r.size), degree)))
+    after = indptr[1:] - np.diff(later[indptr])
+    return SparseLanes(indptr, indices, data, after, r, offset, size, bits, np.zeros(width, np.int8))
 
 
 @helper
@@ -190,15 +193,21 @@ def _init_sparse(view, s):
 
 @implements(lane_costs, SparseLanes)
 def _sparse_costs(view, s, i, out):
-    n, end = view.indptr[i], view.indptr[i + 1]
+    _cost_from(view, s, i, view.indptr[i], out[0])
+
+
+@helper
+def _cost_from(view, s, i, n, out):
+    """Write what site i would cost if it had but those neighbours that are in its row from entry n on."""
+    end = view.indptr[i + 1]
     if view.size[i] > 0.0:
-        _cost_of_equals(view, s, i, n, end, out[0])
+        _cost_of_equals(view, s, i, n, end, out)
         return
-    _fill(out[0], view.r[i])
+    _fill(out, view.r[i])
     while n + 4 < end:
-        _add_four(view, s, i, n, end, 1.0, 0.0, out[0])
+        _add_four(view, s, i, n, end, 1.0, 0.0, out)
         n += 4
-    _add_four(view, s, i, n, end, 0.0, -2.0, out[0])
+    _add_four(view, s, i, n, end, 0.0, -2.0, out)
 
 
 @lane_loop()
@@ -318,11 +327,9 @@ def _settle_sparse(view):
     pass
 
 
-@implements(read_lanes, SparseLanes)
 @implements(read_lanes, DenseLanes)
-def _read(view, s, which, cost, log_prob, means):
-    for n in range(log_prob.size):
-        log_prob[n] = 0.0
+def _read_dense(view, s, which, spins, cost, log_prob, means):
+    _fill(log_prob, 0.0)
     for i in range(s.shape[0]):
         lane_costs(view, s, i, cost)
         _add(log_prob, 1.0, cost[0])
@@ -330,7 +337,23 @@ def _read(view, s, which, cost, log_prob, means):
             means[n, i] = cost[0, which[n]]
     lane_log_probs(view, s, log_prob)
     for n in range(which.size):
-        costs_to_means(means[n], s[:, which[n]])
+        costs_to_means(means[n], spins[n])
+
+
+@implements(read_lanes, SparseLanes)
+def _read_sparse(view, s, which, spins, cost, log_prob, means):
+    _fill(log_prob, view.offset)
+    for i in range(s.shape[0]):
+        _cost_from(view, s, i, view.after[i], cost[0])  # so that a pair of neighbours counts once
+        _add(log_prob, 0.5, cost[0])
+    for n in range(which.size):
+        for i in range(s.shape[0]):
+            field = view.r[i]
+            for m in range(view.indptr[i], view.indptr[i + 1]):
+                k = np.uint64(m)
+                field += view.data[k] * spins[n, np.uint32(view.indices[k])]
+            means[n, i] = -2.0 * field * spins[n, i]
+        costs_to_means(means[n], spins[n])
 
 
 @implements(trade_cluster, SparseLanes)

@@ -45,10 +45,11 @@ def settle_lanes(view):
 
 
 @generic
-def read_lanes(view, s, which, cost, log_prob, means):
+def read_lanes(view, s, which, spins, cost, log_prob, means):
     """Write log p(s) of each lane into `log_prob`, (lanes,), and conditional means of some lanes into `means`.
 
-    `which`, (n,), says of which; `means` is (n, d or a little more), and `cost`, (1, lanes), scratch.
+    `which`, (n,), says of which, and `spins`, (n, d), are theirs; `means` is (n, d or a little more), and `cost`,
+    (1, lanes), scratch.
     """
 
 

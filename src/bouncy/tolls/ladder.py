@@ -28,12 +28,16 @@ from bouncy.targets.lanes import park_lane, trade_cluster
 from bouncy.tolls.contract import HEAT_BATH
 from bouncy.tolls.lanes import UNIT, Attempt, exchange, new_attempt
 
+# Scans in which clusters are exchanged at all rungs, at every fourth of them in each: to exchange them takes as long as
+# to try all flips of a few sites, and more often is hardly better.
+_TURNS = 4
+
 
 @part(
-    "rng", "lane", "parity", "course", "trips", "before",
+    "rng", "lane", "turn", "course", "trips", "before",
     bounds={
         "lane": lambda swaps: (0, swaps.course.size - 1),
-        "parity": lambda _: (0, 1),
+        "turn": lambda _: (0, _TURNS - 1),
         "course": lambda _: (NOWHERE, FROM_ABOVE),
         "trips": lambda _: (0, MOST_EVENTS),
         "before": lambda _: (-np.inf, FINITE),
@@ -45,7 +49,7 @@ class Swaps(NamedTuple):
     rng: NDArray[np.uint64]  # (4,)
     b: NDArray[np.float64]  # (rungs,)
     lane: NDArray[np.int64]  # (rungs,) the lane of each rung; (2 rungs,) of a pair of ladders, the chain's own last
-    parity: NDArray[np.int64]  # (1,) whether even or odd pairs are next
+    turn: NDArray[np.int64]  # (1,) scans so far, modulo _TURNS: even pairs are next after an even number of them
     course: NDArray[np.int64]  # (lanes,) where each lane was last
     trips: NDArray[np.int64]  # (1,) from the reference to the target and back, since the beginning
     before: NDArray[np.float64]  # (lanes,) V at the end of the last scan
@@ -93,7 +97,7 @@ def new_ladder_toll(
         rng=swap_rng,
         b=b,
         lane=np.arange(ladders * rungs),
-        parity=np.zeros(1, np.int64),
+        turn=np.zeros(1, np.int64),
         course=np.zeros(width, np.int64),
         trips=np.zeros(1, np.int64),
         before=np.full(width, -np.inf),
@@ -138,7 +142,7 @@ def _exchange(toll, target, recorder, s):
         park_lane(target, n, swaps.lane[n * rungs])
     if swaps.lane.size > rungs:
         _trade_clusters(swaps, target, s)
-    swaps.parity[0] = 1 - swaps.parity[0]
+    swaps.turn[0] = (swaps.turn[0] + 1) % _TURNS
 
 
 @helper
@@ -155,7 +159,7 @@ def _swap(toll, lane, accept):
     """Let every other pair of neighbours on a ladder trade places."""
     swaps = toll.swaps
     b, top = swaps.b, swaps.b.size - 1
-    for k in range(swaps.parity[0], top, 2):
+    for k in range(swaps.turn[0] % 2, top, 2):
         if uniform(swaps.rng) <= accept[k]:
             lane[k], lane[k + 1] = lane[k + 1], lane[k]
     for k in range(b.size):
@@ -171,9 +175,9 @@ def _swap(toll, lane, accept):
 
 @helper
 def _trade_clusters(swaps, target, s):
-    """Exchange the cluster of a random site between both ladders, at every other rung."""
+    """Exchange the cluster of a random site between both ladders, at every fourth rung."""
     rungs, queue, closed = swaps.b.size, swaps.queue, swaps.closed
-    for k in range(1 + swaps.parity[0], rungs, 2):
+    for k in range(1 + swaps.turn[0], rungs, _TURNS):
         if not swaps.clusters[k]:
             continue
         one, other = swaps.lane[k], swaps.lane[rungs + k]

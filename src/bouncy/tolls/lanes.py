@@ -24,7 +24,7 @@ from bouncy._vector import DRAWN, STEP, exp, rest_of_number, single_exp, single_
 
 # Where e^c is below 1 / STEP, single precision has h + e^c to 1.5e-6; where it is larger, 1 is far away.
 _SURE, _HARDLY = 1.0 - 2e-6, 1.0 + 2e-6
-_ZERO, _ONE = np.float32(0.0), np.float32(1.0)
+_NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
 class Attempt(NamedTuple):
@@ -32,16 +32,15 @@ class Attempt(NamedTuple):
 
     uniform: NDArray[np.float32]  # (DRAWN, lanes) beginnings of random numbers, for this site and the next ones
     cost: NDArray[np.float64]  # (1, lanes)
-    doubt: NDArray[np.float32]  # (lanes,) 1 where single precision cannot tell, else 0
-    change: NDArray[np.float32]  # (lanes,) of the spin
+    change: NDArray[np.int8]  # (lanes,) of the spin
     flips: NDArray[np.float32]  # (lanes,) since they were counted last
 
 
 def new_attempt(width: int) -> Attempt:
     """Return room for an attempt, with no flips so far."""
-    rows = [aligned_empty(width, dtype=np.float32) for _ in range(3)]
-    rows[-1][:] = 0.0
-    return Attempt(aligned_empty(DRAWN, width, dtype=np.float32), aligned_empty(1, width), *rows)
+    uniform, flips = (aligned_empty(*shape, dtype=np.float32) for shape in ((DRAWN, width), (width,)))
+    flips[:] = 0.0
+    return Attempt(uniform, aligned_empty(1, width), aligned_empty(width, dtype=np.int8), flips)
 
 
 UNIT = dict.fromkeys(("bath", "weight", "rest"), lambda _: (0.0, 1.0))  # bounds of numbers that are shares
@@ -86,17 +85,17 @@ def _tempered(cost: Row, spin: Vector, weight: Row, rest: Row, twice: Vector | N
 
 @lane_loop(counts=2)
 def _pay_spins(
-    spin: Row, uniform: Row, cost: Row, bath: Row, weight: Row, rest: Row, change: Row, doubt: Row, flips: Row,
+    spin: Row, uniform: Row, cost: Row, bath: Row, weight: Row, rest: Row, change: Row, flips: Row,
     twice: Vector | None = None,
 ) -> tuple[Vector, Vector]:  # fmt: skip
     """Flip the spins that pass for sure, and return which do and which might."""
     before, u = spin.read(), uniform.read()
     scale = bath.read().to(FLOAT32) + single_exp(_tempered(cost, before, weight, rest, twice))
     passes, might = (u + STEP) * scale < _SURE, u * scale < _HARDLY
-    change.write(passes.choose(before.to(FLOAT32) * -2.0, 0.0))
+    turned = 0 - before
+    change.write(passes.choose(turned + turned, 0))
     flips.write(flips.read() + passes.to(FLOAT32))
-    doubt.write((might ^ passes).to(FLOAT32))
-    spin.write(passes.choose(0 - before, before))
+    spin.write(passes.choose(turned, before))
     return passes, might
 
 
@@ -127,32 +126,32 @@ def pay_lanes(toll, spin, uniform, reference, chains):
     in how many lanes the site flipped, and in how many of the first ones, which are chains.
     """
     attempt, weight, rest = toll.attempt, toll.weight, toll.rest
-    cost, change, doubt, flips = attempt.cost[0], attempt.change, attempt.doubt, attempt.flips
+    cost, change, flips = attempt.cost[0], attempt.change, attempt.flips
     if reference == 0.0:
-        total, possible = _pay_spins(spin, uniform, cost, toll.bath, weight, rest, change, doubt, flips)
+        total, possible = _pay_spins(spin, uniform, cost, toll.bath, weight, rest, change, flips)
     else:
         twice = 2.0 * reference
-        total, possible = _pay_spins(spin, uniform, cost, toll.bath, weight, rest, change, doubt, flips, twice)
+        total, possible = _pay_spins(spin, uniform, cost, toll.bath, weight, rest, change, flips, twice)
     if possible > total:
         total += _remove_doubts(toll, spin, uniform, reference)
     if chains == spin.size or total == 0:
         return total, total
     counted = 0
     for k in range(chains):
-        counted += change[k] != _ZERO
+        counted += change[k] != 0
     return total, counted
 
 
 @helper
 def _remove_doubts(toll, spin, uniform, reference):
-    """Decide in double precision for the lanes in doubt, and return how many of them pass."""
+    """Decide in double precision for the lanes that do not pass for sure, and return how many of them pass."""
     attempt, passed = toll.attempt, 0
     for k in range(spin.size):
-        if attempt.doubt[k] > _ZERO:
+        if attempt.change[k] == 0:
             cost = toll.weight[k] * attempt.cost[0, k] - toll.rest[k] * 2.0 * reference * spin[k]
             u = uniform[k] + STEP * rest_of_number(toll.rng, k, uniform[k])
             if u * (toll.bath[k] + exp(cost)) < 1.0:
-                attempt.change[k] = -2.0 * spin[k]
+                attempt.change[k] = -2 * spin[k]
                 attempt.flips[k] += _ONE
                 spin[k] = -spin[k]
                 passed += 1
@@ -164,7 +163,7 @@ def count_flips(attempt, flips):
     """Add the flips since they were counted last to `flips`, (lanes,): before single precision ends to count them."""
     for k in range(flips.size):
         flips[k] += attempt.flips[k]
-        attempt.flips[k] = _ZERO
+        attempt.flips[k] = _NONE
 
 
 @helper

@@ -20,7 +20,7 @@ from bouncy._random import new_state
 from bouncy.clocks.by_address import linked
 from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import BOUNCES, HITS, REFRESHMENTS, SWEEP_END
-from bouncy.recorders.ladder import FINITE, ROWS, VALUE, ColdView, LadderRecorder
+from bouncy.recorders.ladder import FINITE, ROWS, VALUE, LadderRecorder, new_cold_view
 from bouncy.recorders.recorder import new_recorder
 from bouncy.targets.address_lanes import LinkedLanes, address_lanes
 from bouncy.targets.constraints import Constraint
@@ -86,14 +86,13 @@ class LadderWorker(OneChainWorker):
         )
         self._reference = new_reference(d, target.constraint)
         self.s = self.lanes[:, lanes - 1].copy()
-        self._twin = np.empty(d, np.int8)
         self.recorder = new_recorder(d, new_pairs(target, plan.pairs), False, target.constraint, self._controls(target))
         self.offset, self.sums = np.zeros(b.size), np.zeros((ROWS, b.size))
         self.seen = np.zeros((ROWS, b.size))  # sums since the present stage began, but for the open batch
         self.best, self.best_log_prob = self.s.copy(), np.full(1, -np.inf)
         self.begun_trips = np.zeros(1, np.int64)
         self.since_resync = np.zeros(1, np.int64)
-        self._cold = ColdView(np.zeros((sampler.ladders, -(-d // 4) * 4)), np.zeros(1))
+        self._cold = new_cold_view(sampler.ladders, d)
         self._events = np.zeros((5, width))
         self._values = np.empty((0, b.size))
         self._times = np.empty(BUFFER)
@@ -109,7 +108,7 @@ class LadderWorker(OneChainWorker):
     def _ladder_recorder(self) -> LadderRecorder:
         return LadderRecorder(
             self.recorder.open_mean, self._events, np.array([SWEEP_END]), self.recorder, self._cold, self.s,
-            self._twin, self.offset, self.sums, self.best, self.best_log_prob, self._values,
+            self.offset, self.sums, self.best, self.best_log_prob, self._values,
         )  # fmt: skip
 
     def _run(self, sweeps: int) -> None:
