@@ -22,7 +22,7 @@ import bouncy
 from bouncy._dispatch import implements
 from bouncy._lane_loop import padded
 from bouncy.recorders.contract import FLIPS, SWEEP_END, has_room, record_flip, record_sweep
-from bouncy.recorders.ladder import ColdView, new_cold_view
+from bouncy.recorders.ladder import ColdView, copy_lane, new_cold_view
 from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep
 from bouncy.recorders.recorder import Recorder
 from bouncy.targets.contract import Target
@@ -149,8 +149,7 @@ def _record_change(recorder, toll, s, i, count, t):
 def _record_sweep(recorder, toll, target, s, sweep_time):
     lane = recorder.lane[0]
     spins, means = recorder.cold.spins, recorder.cold.means
-    for i in range(s.shape[0]):
-        spins[0, i] = s[i, lane]
+    copy_lane(s, lane, spins[0])
     read_lanes(target, s, recorder.lane, spins, toll.attempt.cost, recorder.log_prob, means)
     recorder.cold.value[0] = recorder.log_prob[lane]
     record_sweep(recorder.chain, recorder.cold, recorder.s, sweep_time)

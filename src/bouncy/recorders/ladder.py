@@ -106,13 +106,20 @@ def _record_means(recorder, toll, target, s):
     pass
 
 
+@helper
+def copy_lane(s, lane, out):
+    """Write the spins of a lane into `out`, (d,)."""
+    k = np.uint64(lane)  # unsigned, which skips the check for an index from the end
+    for i in range(out.size):
+        out[i] = s[i, k]
+
+
 @implements(record_lane_sweep, LadderRecorder)
 def _record_sweep(recorder, toll, target, s, sweep_time):
     lane, cold = toll.swaps.lane[-1], recorder.cold
     at_target = toll.swaps.lane[:: -toll.swaps.b.size]
     for n in range(at_target.size):
-        for i in range(s.shape[0]):
-            cold.spins[n, i] = s[i, at_target[n]]
+        copy_lane(s, at_target[n], cold.spins[n])
     read_lanes(target, s, at_target, cold.spins, toll.attempt.cost, toll.log_prob, cold.means)
     cold.value[0] = toll.log_prob[lane]
     record_sweep(recorder.chain, cold, recorder.s, sweep_time)
@@ -123,8 +130,7 @@ def _record_sweep(recorder, toll, target, s, sweep_time):
         top = k if toll.log_prob[k] > toll.log_prob[top] else top
     if toll.log_prob[top] > recorder.best_log_prob[0]:
         recorder.best_log_prob[0] = toll.log_prob[top]
-        for i in range(s.shape[0]):
-            recorder.best[i] = s[i, top]
+        copy_lane(s, top, recorder.best)
 
 
 @implements(has_room, LadderRecorder)
