@@ -21,7 +21,7 @@ from timing import Job, cpu_seconds
 import bouncy
 from bouncy._dispatch import implements
 from bouncy._lane_loop import padded
-from bouncy.recorders.contract import FLIPS, SWEEP_END, has_room, record_flip, record_sweep
+from bouncy.recorders.contract import FLIPS, SWEEP_END, has_room, record_flip, record_means, record_sweep
 from bouncy.recorders.ladder import ColdView, copy_lane, new_cold_view
 from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep
 from bouncy.recorders.recorder import Recorder
@@ -97,62 +97,64 @@ def lanes_worker(
         worker.recorder = without_sites(worker.recorder)
     if recorded == "ladder":
         chain = LadderWorker(target, sampler, Plan(), np.random.SeedSequence(0), None).recorder
-        cold, own = new_cold_view(1, d), worker.s[:, width - 1].copy()
+        cold, own = new_cold_view(sampler.ladders, d), worker.s[:, width - 1].copy()
         log_prob, events = np.zeros(worker.s.shape[1]), worker.recorder.open_events
-        never, lane = np.array([SWEEP_END]), np.array([width - 1])
-        worker.recorder = OneLane(chain.open_mean, events, never, chain, cold, own, lane, log_prob)
+        never, last = np.array([SWEEP_END]), np.arange(width)[:: -sampler.rungs].copy()
+        worker.recorder = LastLanes(chain.open_mean, events, never, chain, cold, own, last, log_prob)
     return worker
 
 
-class OneLane(NamedTuple):
-    """What a ladder records of its lanes: one of them as a chain alone, and log p of all at the end of a scan."""
+class LastLanes(NamedTuple):
+    """What a ladder records of its lanes: one of them as a chain alone, means of that of a second ladder, and log p."""
 
     open_mean: Array  # (d,)
     open_events: Array  # (5, lanes)
     due: NDArray[np.int64]  # (1,) never
     chain: Recorder
     cold: ColdView
-    s: NDArray[np.int8]  # (d,) spins of the lane
-    lane: NDArray[np.int64]  # (1,)
+    s: NDArray[np.int8]  # (d,) spins of the first of the lanes
+    last: NDArray[np.int64]  # (ladders,) the last lane of each ladder
     log_prob: Array  # (lanes,)
 
 
-@implements(fetch_record, OneLane)
+@implements(fetch_record, LastLanes)
 def _fetch(recorder, i):
     pass
 
 
-@implements(follow_lanes, OneLane)
+@implements(follow_lanes, LastLanes)
 def _stay(recorder, toll, s):
     pass
 
 
-@implements(record_lane_means, OneLane)
+@implements(record_lane_means, LastLanes)
 def _record_means(recorder, toll, target, s):
     pass
 
 
-@implements(has_room, OneLane)
+@implements(has_room, LastLanes)
 def _has_room(recorder):
     return has_room(recorder.chain)
 
 
-@implements(record_change, OneLane)
+@implements(record_change, LastLanes)
 def _record_change(recorder, toll, s, i, count, t):
-    if toll.attempt.change[recorder.lane[0]] != 0.0:
+    if toll.attempt.change[recorder.last[0]] != 0:
         record_flip(recorder.chain, recorder.s, i, t)
         recorder.s[i] = -recorder.s[i]
         recorder.chain.open_events[FLIPS] += 1.0
 
 
-@implements(record_lane_sweep, OneLane)
+@implements(record_lane_sweep, LastLanes)
 def _record_sweep(recorder, toll, target, s, sweep_time):
-    lane = recorder.lane[0]
-    spins, means = recorder.cold.spins, recorder.cold.means
-    copy_lane(s, lane, spins[0])
-    read_lanes(target, s, recorder.lane, spins, toll.attempt.cost, recorder.log_prob, means)
-    recorder.cold.value[0] = recorder.log_prob[lane]
-    record_sweep(recorder.chain, recorder.cold, recorder.s, sweep_time)
+    last, cold = recorder.last, recorder.cold
+    for n in range(last.size):
+        copy_lane(s, last[n], cold.spins[n])
+    read_lanes(target, s, last, cold.spins, toll.attempt.cost, recorder.log_prob, cold.means)
+    cold.value[0] = recorder.log_prob[last[0]]
+    record_sweep(recorder.chain, cold, recorder.s, sweep_time)
+    if last.size > 1:
+        record_means(recorder.chain, ColdView(cold.spins[1:], cold.means[1:], cold.value), cold.spins[1])
 
 
 # Runs

@@ -73,9 +73,9 @@ def _easy() -> bouncy.MRF:
 # The cost of a scan
 
 _BESIDE = {
-    "at its temperatures, one chain and log p of all lanes recorded": (True, "ladder"),
+    "at its temperatures, as much recorded": (True, "ladder"),
     "at its temperatures, nothing recorded": (True, "nothing"),
-    "at b = 1, one chain and log p of all lanes recorded": (False, "ladder"),
+    "at b = 1, as much recorded": (False, "ladder"),
     "at b = 1, means of all lanes recorded": (False, "means"),
     "at b = 1, nothing recorded": (False, "nothing"),
 }
