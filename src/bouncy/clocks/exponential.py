@@ -65,7 +65,7 @@ class ExponentialBilliard(NamedTuple):
     scratch: NDArray[np.float64]  # (2, d)
     chosen: NDArray[np.int8]  # (whole,) scratch, like the rest
     selected: NDArray[np.int32]  # (whole,)
-    buckets: NDArray[np.int32]  # (4 d + 1,)
+    buckets: NDArray[np.int32]  # (3 d + 1,)
 
 
 # Indices into `leg`.
@@ -116,7 +116,7 @@ def _allocate(d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> Exp
         scratch=np.empty((2, d)),
         chosen=np.empty(whole, np.int8),
         selected=np.empty(whole, np.int32),
-        buckets=np.empty(4 * d + 1, np.int32),
+        buckets=np.empty(3 * d + 1, np.int32),
     )
     clock.leg[REFRESH_RATE] = refreshment_rate
     return clock
