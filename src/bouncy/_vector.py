@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic as numba_intrinsic
-from numba.extending import register_jitable
+from numba.extending import overload, register_jitable
 from scipy.special import erfcx
 
 from bouncy._inlining import INLINED
@@ -247,6 +247,25 @@ def fetch(typing_context, row):
         return context.get_dummy_value()
 
     return types.void(row), generate
+
+
+def fetch_number(array, place):
+    """Ask for one number of an array, by its place in memory: `fetch` without a loop."""
+
+
+@overload(fetch_number, strict=False, jit_options=INLINED)
+def _fetch_number_compiled(array, place):
+    return lambda array, place: _fetch_place(array, place)
+
+
+@intrinsic
+def _fetch_place(typing_context, array, place):
+    def generate(context, builder, signature, values):
+        numbers = context.make_array(array)(context, builder, values[0])
+        _ask_for(builder, builder.bitcast(builder.gep(numbers.data, [values[1]]), ir.IntType(8).as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
 
 
 # Products of matrices

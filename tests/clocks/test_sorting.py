@@ -27,10 +27,10 @@ def pairs_compiled(keys, labels, most, sorted_keys, sorted_labels, buckets):
 def pairs_order(keys, order, buckets):
     """Sort pairs of keys in [0, 1] and their numbers, into `order` and scratch of its own."""
     n = keys.size
-    sorted_keys, buckets = np.full(n + 3, 99.0), np.full(4 * n + 4, 99, np.int32)
-    pairs_compiled(keys, np.arange(n, dtype=np.int32), 1.0, sorted_keys[:n], order, buckets[: 4 * n + 1])
+    sorted_keys, buckets = np.full(n + 3, 99.0), np.full(3 * n + 4, 99, np.int32)
+    pairs_compiled(keys, np.arange(n, dtype=np.int32), 1.0, sorted_keys[:n], order, buckets[: 3 * n + 1])
     np.testing.assert_array_equal(sorted_keys, [*keys[order], 99.0, 99.0, 99.0])
-    assert np.all(buckets[4 * n + 1 :] == 99)
+    assert np.all(buckets[3 * n + 1 :] == 99)
 
 
 def sorted_by(function, keys):

@@ -748,6 +748,12 @@ BUGS = (
         ("tests/clocks/test_clocks.py::test_events_are_those_of_the_paper[billiard-exponential-200]",),
     ),
     Bug(
+        "51c",
+        "a site is left alone for one window too long",
+        (Edit(EXPONENTIAL, "first * windows - _ROUNDING", "first * windows + 1.0"),),
+        ("tests/clocks/test_clocks.py::test_positions_are_those_of_the_paper[billiard-exponential-1000]",),
+    ),
+    Bug(
         "52",
         "an era begins with the drift of the last one",
         (Edit(EXPONENTIAL, "    leg[DRIFT] = 0.0\n", ""),),
@@ -758,6 +764,12 @@ BUGS = (
         "sites after the last whole eight are never near their walls",
         (Edit("clocks/_selecting.py", "range(8 * whole, n)", "range(n, n)"),),
         ("tests/clocks/test_clocks.py::test_positions_are_those_of_the_paper[billiard-exponential-65]",),
+    ),
+    Bug(
+        "53b",
+        "hits of a leg that share a bucket are left out of order",
+        (Edit("clocks/_sorting.py", "while j > 0 and sorted_keys[j - 1] > key:", "while j > k:"),),
+        ("tests/clocks/test_clocks.py::test_positions_are_those_of_the_paper[billiard-exponential-1000]",),
     ),
     # The general engine.
     Bug(

@@ -41,24 +41,27 @@ def sort_order(keys, order, buckets):
 def sort_pairs(keys, labels, most, sorted_keys, sorted_labels, buckets):
     """Write `keys`, all in [0, most], in their order into `sorted_keys`, and their labels into `sorted_labels`.
 
-    As `sort_order`, with four buckets for each key: a processor foresees where most of them stay in the last pass.
-    `buckets` is scratch of at least 4 n + 1 entries.
+    As `sort_order`, with two buckets for each key. The bucket of each is computed once, in vector code, and most keys
+    stay where they are in the last pass, which a processor foresees. `buckets` is scratch of at least 3 n + 1 entries.
     """
     n = keys.size
-    last = 4 * n - 1
-    scale = 4 * n / most
+    last = 2 * n - 1
+    scale = 2 * n / most
+    bucket = buckets[2 * n + 1 : 3 * n + 1]
+    for k in range(n):
+        bucket[k] = max(np.int32(min(keys[k] * scale, last)), 0)
     for b in range(last + 2):
         buckets[b] = 0
     for k in range(n):
-        buckets[np.uint32(min(int(keys[k] * scale), last) + 1)] += 1
+        buckets[np.uint32(bucket[k]) + np.uint32(1)] += 1
     for b in range(last + 1):
         buckets[b + 1] += buckets[b]
     for k in range(n):
-        bucket = np.uint32(min(int(keys[k] * scale), last))
-        rank = np.uint32(buckets[bucket])
+        own = np.uint32(bucket[k])
+        rank = np.uint32(buckets[own])
         sorted_keys[rank] = keys[k]
         sorted_labels[rank] = labels[k]
-        buckets[bucket] = rank + 1
+        buckets[own] = rank + 1
     for k in range(1, n):
         key, label = sorted_keys[k], sorted_labels[k]
         j = k
@@ -66,5 +69,6 @@ def sort_pairs(keys, labels, most, sorted_keys, sorted_labels, buckets):
             sorted_keys[j] = sorted_keys[j - 1]
             sorted_labels[j] = sorted_labels[j - 1]
             j -= 1
-        sorted_keys[j] = key
-        sorted_labels[j] = label
+        if j < k:
+            sorted_keys[j] = key
+            sorted_labels[j] = label

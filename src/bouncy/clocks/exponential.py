@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_sphere
+from bouncy._vector import fetch_number
 from bouncy.clocks._selecting import select
 from bouncy.clocks._sorting import sort_pairs
 from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, mean_speed, position, restart, shift
@@ -65,7 +66,7 @@ class ExponentialBilliard(NamedTuple):
     scratch: NDArray[np.float64]  # (2, d)
     chosen: NDArray[np.int8]  # (whole,) scratch, like the rest
     selected: NDArray[np.int32]  # (whole,)
-    buckets: NDArray[np.int32]  # (4 d + 1,)
+    buckets: NDArray[np.int32]  # (3 d + 1,)
 
 
 # Indices into `leg`.
@@ -91,6 +92,8 @@ _LOWEST_DRIFT = -4.0
 _FASTEST = 20.0
 # What rounding may add to a time in units of windows.
 _ROUNDING = 1e-6
+# How many sites ahead memory is asked for where a window ends: chains have driven it out of the caches by then.
+_AHEAD = 24
 # Time beyond the expected end of a leg up to which hits are listed.
 _MARGIN = 0.5
 
@@ -116,7 +119,7 @@ def _allocate(d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> Exp
         scratch=np.empty((2, d)),
         chosen=np.empty(whole, np.int8),
         selected=np.empty(whole, np.int32),
-        buckets=np.empty(4 * d + 1, np.int32),
+        buckets=np.empty(3 * d + 1, np.int32),
     )
     clock.leg[REFRESH_RATE] = refreshment_rate
     return clock
@@ -238,7 +241,9 @@ def _next_window(clock, t):
         return
     _schedule(clock, t - leg[T_ERA], clock.near_z, clock.near_w, n, clock.chosen)
     for j in range(n):
-        i = near[j]
+        i, later = near[j], near[min(j + _AHEAD, n - 1)]
+        fetch_number(clock.line, 2 * later)
+        fetch_number(clock.wake, later)
         clock.line[i, 0] = clock.near_z[j]
         clock.line[i, 1] = clock.near_w[j]
         clock.wake[i] = clock.chosen[j]
