@@ -104,12 +104,12 @@ class Vector:
         return Vector(self.builder, self.builder.select(self.value, like._like(yes), like._like(no)))
 
     def to(self, element: ir.Type) -> Vector:
-        """Return the same numbers in another type; of a comparison, 1.0 where it holds and 0.0 elsewhere."""
+        """Return the same numbers in another type; of a comparison, 1 where it holds and 0 elsewhere."""
         target, own = ir.VectorType(element, self.value.type.count), self.element
         if own == element:
             return self
         if own == ir.IntType(1):
-            one, zero = (target([number] * target.count) for number in (1.0, 0.0))
+            one, zero = (target([number] * target.count) for number in ((1, 0) if element == INT8 else (1.0, 0.0)))
             return Vector(self.builder, self.builder.select(self.value, one, zero))
         if isinstance(own, ir.IntType):
             if isinstance(element, ir.IntType):

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
+from bouncy._lane_loop import INT8, lane_loop
 from bouncy._random import exponential, fill_sphere
 from bouncy._vector import fetch_number
 from bouncy.clocks._selecting import select
@@ -251,6 +252,12 @@ def _next_window(clock, t):
     _open_window(clock, t)
 
 
+@lane_loop()
+def _mark(z, w, chosen, end, behind):
+    """Write 1 for sites that are behind their walls at the time `end` of the era, and 0 for others."""
+    chosen.write((z.read() + w.read() * end < behind).to(INT8))
+
+
 @helper
 def _start_leg(clock, t):
     """List the sites that hit their walls soon after time t, where a leg begins."""
@@ -264,8 +271,8 @@ def _start_leg(clock, t):
     # Those that are behind their walls at the horizon.
     end = elapsed + horizon
     behind = -(offset + drift * end)
-    for j in range(_whole(count[N_NEAR])):
-        chosen[j] = near_z[j] + near_w[j] * end < behind
+    whole = _whole(count[N_NEAR])
+    _mark(near_z[:whole], near_w[:whole], chosen[:whole], end, behind)
     n = _sort_due(clock, select(chosen, count[N_NEAR], clock.selected), elapsed, horizon)
     leg[T_LEG] = t
     leg[T_KNOWN] = t + horizon
