@@ -80,7 +80,7 @@ def check_law_is_kept(name, random, jointly=False):
         scan.y[:], scan.row[:] = starts[k] / law.scale, rows[k]
         prepare(scan, view, recorder.evaluations)
         assert advance(scan, view, recorder, 1.0, sweeps) == 0
-        if view.spikes.size:
+        if view.spikes.order.size:
             settle_windows(recorder, view, 1.0)
         sums = open_sums(recorder)
         for key, several in found.items():

@@ -24,11 +24,10 @@ from bouncy.piecewise.spike_moves import (
     Partners,
     exchange,
     find_pool,
-    flip_all,
     no_partners,
-    overrelax,
     partners_of,
     put,
+    visit_windows,
 )
 from bouncy.piecewise.spikes import ONE
 from bouncy.piecewise.weights import log_weight, quadratic_form
@@ -223,21 +222,18 @@ def _renew(scan, view):
 
 @implements(sweep, Scan)
 def _sweep(scan, view, recorder, sweep_time):
-    x, d = scan.x, scan.x.size
     if scan.stale[0] == _STALE_SWEEPS:
         _renew(scan, view)
     scan.stale[0] += 1
     if not _draw_singles(scan, view, recorder, sweep_time):
         return False
-    if scan.singles[0] < d:
-        overrelax(scan, view, recorder)
-        if not flip_all(scan, view, recorder, sweep_time):
-            return False
-    recorder.open_events[HITS] += d
+    if scan.singles[0] < scan.x.size and not visit_windows(scan, view, recorder, sweep_time):
+        return False
+    recorder.open_events[HITS] += scan.singles[0]
     if scan.partners.partner.size:
         exchange(scan, view, recorder)
     apart = _record(scan, view, recorder, sweep_time)
-    end_sweep(recorder, x, _log_density(scan, view, apart) if draw_is_due(recorder) else 0.0)
+    end_sweep(recorder, scan.x, _log_density(scan, view, apart) if draw_is_due(recorder) else 0.0)
     return True
 
 
