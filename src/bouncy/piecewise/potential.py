@@ -420,7 +420,7 @@ def _spikes(potential: Potential, kind: NDArray[np.int64], coupling: Dense | Spa
     place[order] = np.arange(order.size)
     A, odds = A[order], odds[order]
     constants = arranged(np.stack([A, point[order], 1.0 / A, 1.0 / np.sqrt(A), odds, 1.0 / odds]))
-    return Spikes(constants, order, place, visits, 1.0 / times)
+    return Spikes(constants, order, place, visits, times)
 
 
 def _jump(at_upper: Array, at_lower: Array, first: NDArray[np.int64]) -> Array:

@@ -188,14 +188,17 @@ def visit_windows(scan, view, recorder, weight):
     """Overrelax the coordinates of windows and let them go to the other side, in turn; return whether all have a law.
 
     The first that goes is found from one random number: it is where the probability that all have stayed falls below.
+    Windows are visited once where coordinates flip jointly, which takes most of the time.
     """
     windows, spikes, marginals = recorder.expectations.windows, view.spikes, scan.marginals
     found, constants, order, jointly = windows.found, spikes.constants, spikes.order, marginals.used[0]
     if jointly:
         locate_active(marginals)
     stayed, bound, total = 1.0, uniform(scan.rng), 0.0
-    for visit in range(spikes.visits.size):
-        window = spikes.visits[visit]
+    for visit in range(spikes.times.size if jointly else spikes.visits.size):
+        window = visit if jointly else spikes.visits[visit]
+        times = spikes.times[window]
+        laws = times if jointly else 1.0
         start = window * WINDOW
         at, to = place_of(start)
         begin, end = 0, min(WINDOW, order.size - start)
@@ -216,7 +219,7 @@ def visit_windows(scan, view, recorder, weight):
                 while k < end and stayed * found[to + STAYS + np.uint64(k)] > bound:
                     stayed *= found[to + STAYS + np.uint64(k)]
                     k += 1
-            _give_products(scan, view, recorder, start + begin, start + min(k + 1, end), weight * spikes.weight[window])
+            _give_products(scan, view, recorder, start + begin, start + min(k + 1, end), weight * laws / times)
             if k < end:
                 if jointly:
                     _flip_jointly(scan, view, recorder, order[start + k])
@@ -224,7 +227,7 @@ def visit_windows(scan, view, recorder, weight):
                     _flip(scan, view, recorder, order[start + k], at + np.uint64(k), found[to + SLOPE + np.uint64(k)])
                 stayed, bound = 1.0, uniform(scan.rng)
             begin = k + 1
-        total += add_up_marginals(found, constants, window, end) if jointly else add_up(found, constants, window)
+        total += add_up_marginals(found, constants, window, end, laws) if jointly else add_up(found, constants, window)
     if jointly:
         _follow(scan, view, recorder)
     windows.sweeps[0] += 1

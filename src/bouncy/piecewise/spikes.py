@@ -62,7 +62,7 @@ class Spikes(NamedTuple):
     order: NDArray[np.int64]  # (n,) the coordinates, as they are in windows
     place: NDArray[np.int64]  # (d,) where each coordinate is in that order; 0 for others
     visits: NDArray[np.int64]  # windows, in the order in which a sweep visits them
-    weight: Array  # (windows,) one over the number of visits of each
+    times: Array  # (windows,) how often it visits each, and laws of it count
 
 
 @part("found", "sweeps", bounds={"sweeps": lambda _: (0, MOST_EVENTS)})
@@ -196,20 +196,20 @@ def add_up(found, constants, window):
 
 
 @vectorised
-def add_up_marginals(found, constants, window, end):
-    """Do the same for normals whose precisions are others than A_ii, in the units of those that have it."""
+def add_up_marginals(found, constants, window, end, times):
+    """Do the same for normals whose precisions are not A_ii, in the units of those that have it, some times at once."""
     at, to = np.uint64(window * _CONSTANTS_OF_WINDOW), np.uint64(window * _FOUND_OF_WINDOW)
     total = 0.0
     for j in range(end):
         k = np.uint64(j)
         spread, ratio = found[to + SPREAD + k], found[to + RATIO + k]
         r, share, root = found[to + SLOPE + k] * spread, 1.0 / (1.0 + ratio), np.sqrt(spread)
-        found[to + SUM + k] += share
-        found[to + SUM_R + k] += share * r
-        found[to + SUM_RR + k] += share * (r * r + constants[at + PRECISION + k] * (spread - 1.0))
+        found[to + SUM + k] += times * share
+        found[to + SUM_R + k] += times * share * r
+        found[to + SUM_RR + k] += times * share * (r * r + constants[at + PRECISION + k] * (spread - 1.0))
         z = r * constants[at + DEVIATION + k] / root
         beyond = scaled_tail(abs(z)) * ratio * constants[at + PER_ODDS + k] * root
-        found[to + SUM_BELOW + k] += share * (beyond if z < 0.0 else 1.0 - beyond)
+        found[to + SUM_BELOW + k] += times * share * (beyond if z < 0.0 else 1.0 - beyond)
         total += share * r
     return total
 
@@ -231,7 +231,7 @@ def _settle(windows, spikes, first, linear, weight, sums, paths):
     path_mean, path_square, path_cell = paths
     found, constants, time = windows.found, spikes.constants, weight * windows.sweeps[0]
     for k in range(spikes.order.size):
-        i, each = spikes.order[k], weight * spikes.weight[k // WINDOW]
+        i, each = spikes.order[k], weight / spikes.times[k // WINDOW]
         at, to = place_of(k)
         point, variance, left = constants[at + POINT], constants[at + VARIANCE], np.uint64(first[i])
         share, below, shift = each * found[to + SUM], each * found[to + SUM_BELOW], -each * variance * found[to + SUM_R]

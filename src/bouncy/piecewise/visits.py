@@ -55,7 +55,7 @@ def _mean_field(coupling, linear, diagonal, point, odds, x, f, shares):
                     add_column(coupling, i, step, f)
 
 
-def visits_of(shares: Array, window: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def visits_of(shares: Array, window: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
     """Return an order of coordinates, the windows of it that are visited in turn, and how often each is.
 
     `shares`, (n,), are probabilities to be beside the point. Visits of each window are spread evenly over the sweep.
@@ -67,5 +67,5 @@ def visits_of(shares: Array, window: int) -> tuple[NDArray[np.int64], NDArray[np
     once = np.arange(often, windows)
     when = [(np.arange(OFTEN) + 0.5) / OFTEN] * often + [(once - often + 0.5) / once.size]
     visited = np.concatenate([np.repeat(np.arange(often), OFTEN), once])
-    times = np.where(np.arange(windows) < often, OFTEN, 1)
+    times = np.where(np.arange(windows) < often, float(OFTEN), 1.0)
     return order, visited[np.argsort(np.concatenate(when), kind="stable")], times
