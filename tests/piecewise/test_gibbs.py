@@ -25,6 +25,7 @@ from bouncy.piecewise.recorder import new_path_recorder, open_sums
 from bouncy.piecewise.samplers.gibbs import new_scan
 from bouncy.piecewise.spike_moves import partners_of
 from bouncy.piecewise.spikes import settle_windows
+from bouncy.recorders.contract import HITS
 from bouncy.targets.contract import TargetError
 from conftest import base_seed
 from helpers.replicates_piecewise import locate
@@ -56,7 +57,13 @@ def test_law_is_kept_by_joint_flips():
     check_law_is_kept("spike-slab", False, jointly=True)
 
 
-def check_law_is_kept(name, random, jointly=False):
+@pytest.mark.parametrize("jointly", [False, True])
+def test_law_is_kept_by_repeated_visits(jointly):
+    """L2: catches visits of the same coefficients in one sweep that count too often or too rarely, as below."""
+    check_law_is_kept("spike-slab", False, jointly, visits=3)
+
+
+def check_law_is_kept(name, random, jointly=False, visits=1):
     """L2: a wrong weight of a cell, side of a truncated normal or stale A x - b moves the law away from its start.
 
     Alpha 1e-6 for each assertion; sees errors of 0.15 standard deviations in averages and distances of 0.1 to 0.3 in
@@ -66,6 +73,9 @@ def check_law_is_kept(name, random, jointly=False):
     cells, d = law.potential.cells, law.d
     starts = law.draw(np.random.default_rng([SEED, 1]), n)
     rows, view = locate(cells, starts), new_view(law.potential, law.scale)
+    if visits > 1:
+        often = view.spikes._replace(visits=np.zeros(visits, np.int64), times=np.array([float(visits)]))
+        view = view._replace(spikes=often)
     scan = new_scan(
         starts[0] / law.scale, rows[0], random, new_state(np.random.SeedSequence([SEED, 2])),
         marginals=new_marginals(d if jointly else 0),
@@ -138,17 +148,24 @@ def test_spike_and_slab_is_that_of_all_models(jointly):
     assert (np.abs(positive + negative - 1.0) < 7 * error + 1e-9).all()
 
 
-def test_independent_coefficients_have_exact_inclusions(jointly):
-    """Catches coefficients that are looked at as one of another window, twice or not at all: 40 of them, in three.
+@pytest.mark.parametrize("often", [False, True])
+def test_independent_coefficients_have_exact_inclusions(jointly, often):
+    """Catches coefficients that are looked at as one of another window, too often or not at all: 40 of them, in three.
 
-    A score beyond 7 comes up with probability 1e-10; errors of averages over the path are below 0.01.
+    With most of them rarely in the model, the window of the others is visited five times in a sweep. A score beyond 7
+    comes up with probability 1e-10; errors of averages over the path are below 0.01.
     """
     rng = np.random.default_rng(7)
     X = np.linalg.qr(rng.standard_normal((50, 40)))[0] * rng.uniform(2.0, 6.0, 40)
     y = X @ (rng.standard_normal(40) * (rng.random(40) < 0.5)) + rng.standard_normal(50)
     inclusion, slab = rng.uniform(0.1, 0.6, 40), rng.uniform(0.5, 2.0, 40)
+    if often:
+        inclusion[rng.permutation(40)[:28]] = 1e-9
     target = bouncy.SpikeSlab(X, y, inclusion=inclusion, slab_scale=slab, noise_scale=1.0, intercept=False)
     run = bouncy.sample(target, "gibbs", draws=2000, **QUICK)
+    np.testing.assert_array_equal(target.view().spikes.times, [5.0 if often else 1.0, 1.0, 1.0])
+    looked_at = 104 if often and not jointly else 40
+    assert run.events()[HITS] == 4 * 2000 * run.sweeps_per_draw * looked_at
     A = np.sum(X * X, axis=0) + slab**-2.0
     m = X.T @ y / A
     odds = (1.0 - inclusion) / inclusion * slab * np.sqrt(A) * np.exp(-0.5 * A * m * m)
@@ -157,7 +174,7 @@ def test_independent_coefficients_have_exact_inclusions(jointly):
     np.testing.assert_allclose(run.mean, share * m, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(run.variance, share * (m * m + 1.0 / A) - (share * m) ** 2, rtol=1e-9, atol=1e-12)
     below, seen = share * ndtr(-m * np.sqrt(A)), (share > 0.02) & (np.abs(m) * np.sqrt(A) < 2.0)
-    assert seen.sum() > 10  # a side that was never visited has no place for its mass
+    assert seen.sum() > (3 if often else 10)  # a side that was never visited has no place for its mass
     np.testing.assert_allclose(run.probability(upper=-1e-300)[0][seen], below[seen], rtol=1e-9, atol=1e-12)
     assert run.path_inclusion_se.max() < 0.01
     for name, exact in (("path_inclusion", share), ("path_mean", share * m)):

@@ -20,8 +20,9 @@ from bouncy.piecewise.coupling import add_column, multiply
 Array = NDArray[np.float64]
 
 # Coordinates that are beside their points with a higher probability than this are looked at so often in a sweep, unless
-# they are more than this share of all.
-_RARE, OFTEN, _MOST_OFTEN = 0.03, 4, 0.5
+# they are more than this share of all. The number is odd: one with equal masses goes to the other side at every visit,
+# and would be where it was after an even number of them.
+_RARE, OFTEN, _MOST_OFTEN = 0.03, 5, 0.5
 # Rounds of the mean field, and changes of a mean, in standard deviations, that others need not know of.
 _ROUNDS, _SMALL = 10, 1e-3
 
