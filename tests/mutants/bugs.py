@@ -1159,7 +1159,7 @@ BUGS = (
                 "                stayed = 1.0\n",
             ),
         ),
-        (engine(EXACT, "False-given all others"),),
+        (engine(EXACT, "given all others-False"),),
     ),
     Bug(
         "P50",
@@ -1189,7 +1189,7 @@ BUGS = (
                 "variance * (each * variance * found[to + SUM_RR])",
             ),
         ),
-        (engine(EXACT, "False-given all others"),),
+        (engine(EXACT, "given all others-False"),),
     ),
     Bug(
         "P53",
@@ -1309,13 +1309,13 @@ BUGS = (
         "P65",
         "laws of coefficients that are visited several times in a sweep, as if it had been once",
         (Edit(SPIKES, "weight / spikes.times[k // WINDOW]", "weight"),),
-        (engine(EXACT, "True-given all others"),),
+        (engine(EXACT, "given all others-True"),),
     ),
     Bug(
         "P66",
         "coefficients that are never visited",
         (Edit(SPIKE_MOVES, "else spikes.visits.size):", "else spikes.visits.size - 1):"),),
-        (engine(EXACT, "True-given all others"),),
+        (engine(EXACT, "given all others-True"),),
     ),
     Bug(
         "P67",
@@ -1327,7 +1327,7 @@ BUGS = (
                 "weight / spikes.times[spikes.times.size - 1 - k // WINDOW]",
             ),
         ),
-        (engine(EXACT, "True-given all others"),),
+        (engine(EXACT, "given all others-True"),),
     ),
     Bug(
         "P68",
