@@ -1333,13 +1333,13 @@ BUGS = (
         "P68",
         "products with coefficients that are visited several times in a sweep, as if it had been once",
         (Edit(SPIKE_MOVES, "weight * laws / times", "weight * laws"),),
-        (engine("gibbs::test_law_is_kept_by_repeated_visits", "False"),),
+        (engine("gibbs::test_repeated_visits_keep_the_law", "given all others"),),
     ),
     Bug(
         "P69",
         "joint flips whose laws count once where others count several times",
         (Edit(SPIKE_MOVES, "laws = times if jointly else 1.0", "laws = 1.0"),),
-        (engine("gibbs::test_law_is_kept_by_repeated_visits", "True"),),
+        (engine("gibbs::test_repeated_visits_keep_the_law", "jointly"),),
     ),
     Bug(
         "P70",
