@@ -44,6 +44,14 @@ def _as_float(typing_context, x):
     )
 
 
+@intrinsic
+def lowest_bit(typing_context, bits):
+    """Return the place of the lowest bit that is set in a number that is not zero."""
+    return types.uint64(types.uint64), lambda context, builder, signature, values: builder.cttz(
+        values[0], ir.IntType(1)(True)
+    )
+
+
 # Exponential function
 
 _LARGEST = 700.0

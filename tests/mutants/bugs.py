@@ -139,6 +139,7 @@ SMOOTH = "piecewise/smooth_flight.py"
 WALK = "piecewise/samplers/metropolis.py"
 POTENTIAL = "piecewise/potential.py"
 MOMENTS = "conformance::test_moments_are_those_of_quadrature"
+EXACT = "gibbs::test_independent_coefficients_have_exact_inclusions"
 KEPT = "gibbs::test_law_is_kept_from_exact_starts"
 EXPECTATIONS = "piecewise/expectations.py"
 CONTROLS = "results/controls.py"
@@ -1154,8 +1155,8 @@ BUGS = (
         (
             Edit(
                 SPIKES,
-                "leaves = min(1.0 / ratio if x[first + k] == constants[at + POINT + k] else ratio, 1.0)",
-                "leaves = min(ratio, 1.0)",
+                "k])\n        stays = 1.0 - min(1.0 / ratio if found[to + RESTS + k] != 0.0 else ratio, 1.0)",
+                "k])\n        stays = 1.0 - min(ratio, 1.0)",
             ),
         ),
         (engine("gibbs::test_points_other_than_zero_among_normal_variables", "gibbs"),),
@@ -1170,7 +1171,7 @@ BUGS = (
                 "                stayed = 1.0\n",
             ),
         ),
-        (engine("gibbs::test_independent_coefficients_have_exact_inclusions", "given all others"),),
+        (engine(EXACT, "given all others-False"),),
     ),
     Bug(
         "P50",
@@ -1184,8 +1185,8 @@ BUGS = (
         (
             Edit(
                 SPIKE_MOVES,
-                "find_slopes(found, constants, scan.F, scan.x, window, begin, end)",
-                "find_slopes(found, constants, scan.F, scan.x, window, begin, 0 if begin else end)",
+                "find_slopes(found, spikes, scan.F, scan.x, window, begin, end)",
+                "find_slopes(found, spikes, scan.F, scan.x, window, begin, 0 if begin else end)",
             ),
         ),
         (engine("gibbs::test_exchanges_keep_the_law", "given all others"),),
@@ -1196,16 +1197,16 @@ BUGS = (
         (
             Edit(
                 SPIKES,
-                "variance * (share + variance * share_rr)",
-                "variance * (variance * share_rr)",
+                "variance * (share + each * variance * found[to + SUM_RR])",
+                "variance * (each * variance * found[to + SUM_RR])",
             ),
         ),
-        (engine("gibbs::test_independent_coefficients_have_exact_inclusions", "given all others"),),
+        (engine(EXACT, "given all others-False"),),
     ),
     Bug(
         "P53",
         "the path of coefficients that rest at a point other than zero, recorded as if that were zero",
-        (Edit(SPIKES, "    recorder.open_mean[spiked] += point * time\n", ""),),
+        (Edit(SPIKES, "        path_mean[i] += point * time\n", ""),),
         (engine("gibbs::test_points_other_than_zero_among_normal_variables", "gibbs"),),
     ),
     Bug(
@@ -1315,6 +1316,48 @@ BUGS = (
             ),
         ),
         (engine(MOMENTS, "spike-slab-gibbs"),),
+    ),
+    Bug(
+        "P65",
+        "laws of coefficients that are visited several times in a sweep, as if it had been once",
+        (Edit(SPIKES, "weight / spikes.times[k // WINDOW]", "weight"),),
+        (engine(EXACT, "given all others-True"),),
+    ),
+    Bug(
+        "P66",
+        "coefficients that are never visited",
+        (Edit(SPIKE_MOVES, "else spikes.visits.size):", "else spikes.visits.size - 1):"),),
+        (engine(EXACT, "given all others-True"),),
+    ),
+    Bug(
+        "P67",
+        "visits of one window that count for another",
+        (
+            Edit(
+                SPIKES,
+                "weight / spikes.times[k // WINDOW]",
+                "weight / spikes.times[spikes.times.size - 1 - k // WINDOW]",
+            ),
+        ),
+        (engine(EXACT, "given all others-True"),),
+    ),
+    Bug(
+        "P68",
+        "products with coefficients that are visited several times in a sweep, as if it had been once",
+        (Edit(SPIKE_MOVES, "weight * laws / times", "weight * laws"),),
+        (engine("gibbs::test_repeated_visits_keep_the_law", "given all others"),),
+    ),
+    Bug(
+        "P69",
+        "joint flips whose laws count once where others count several times",
+        (Edit(SPIKE_MOVES, "laws = times if jointly else 1.0", "laws = 1.0"),),
+        (engine("gibbs::test_repeated_visits_keep_the_law", "jointly"),),
+    ),
+    Bug(
+        "P70",
+        "coefficients in the order of their windows, taken for those of the model",
+        (Edit(POTENTIAL, "order, place = spiked[order], np", "order, place = spiked, np"),),
+        (engine("visits::test_those_that_may_be_in_the_model_come_first"),),
     ),
     Bug(
         "V1",

@@ -32,7 +32,13 @@ Array = NDArray[np.float64]
 _MOST_VARIABLES, _MOST_APART, _LEAST_UNEXPLAINED = 512, 32.0, 1e-4
 
 
-@part("slope", "precision", "covariance", "active", bounds={"active": lambda marginals: (0, marginals.active.size - 1)})
+@part(
+    "slope", "precision", "covariance", "active", "number",
+    bounds={
+        "active": lambda marginals: (0, marginals.active.size - 1),
+        "number": lambda marginals: (0, marginals.active.size),
+    },
+)  # fmt: skip
 class Marginals(NamedTuple):
     """R, Q, M and S as above; arrays are empty where laws given all others are used for every target."""
 
@@ -40,8 +46,8 @@ class Marginals(NamedTuple):
     precision: Array  # (d,) Q, likewise
     covariance: Array  # (d, d) M, in its first rows and columns
     active: NDArray[np.int64]  # (d,) S, in the order of M
-    # Scratch: the size of S; where a coordinate is in S; w and c.
-    number: NDArray[np.int64]  # (1,)
+    number: NDArray[np.int64]  # (1,) the size of S
+    # Scratch: where a coordinate is in S; w and c.
     place: NDArray[np.int64]  # (d,)
     weight: Array  # (d,)
     column: Array  # (d,)
@@ -99,10 +105,9 @@ def renew(marginals, coupling, linear, x, F):
 
 
 @helper
-def locate_active(marginals, count):
-    """Find where the `count` coordinates of S are."""
-    marginals.number[0] = count
-    for a in range(count):
+def locate_active(marginals):
+    """Find where the coordinates of S are."""
+    for a in range(marginals.number[0]):
         marginals.place[marginals.active[a]] = a
 
 

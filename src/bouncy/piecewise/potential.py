@@ -24,7 +24,8 @@ from bouncy._dispatch import part
 from bouncy._memory import read_only
 from bouncy._validation import first_true
 from bouncy.piecewise.coupling import Dense, Matrix, Sparse, as_coupling
-from bouncy.piecewise.spikes import CONSTANTS, arranged
+from bouncy.piecewise.spikes import WINDOW, Spikes, arranged
+from bouncy.piecewise.visits import expected_shares, visits_of
 from bouncy.piecewise.weights import log_masses
 
 Array = NDArray[np.float64]
@@ -306,7 +307,7 @@ class View(NamedTuple):
     diagonal: Array  # (d,) of A
     kind: NDArray[np.int64]  # (d,) see below
     halves: Array  # (d, 5) what the law of a coordinate on a half-line depends on, see `_half_lines`
-    spikes: Array  # what `spikes.py` needs of coordinates that are normal or at a point; empty without them
+    spikes: Spikes  # coordinates that are normal or at a point
 
 
 # Kinds of coordinates, by their law given the others: any, with values that neither jump nor rest, on one half-line, or
@@ -348,7 +349,7 @@ def new_view(potential: Potential, scale: Array) -> View:
         diagonal=diagonal,
         kind=kind,
         halves=_half_lines(cells, kind, diagonal),
-        spikes=arranged_spikes(potential, kind),
+        spikes=_spikes(potential, kind, coupling),
     )
 
 
@@ -405,15 +406,21 @@ def log_odds(potential: Potential, spiked: NDArray[np.int64]) -> Array:
     return odds
 
 
-def arranged_spikes(potential: Potential, kind: NDArray[np.int64]) -> Array:
-    """Return the constants of coordinates that are normal or at a point, as `spikes.py` reads them."""
+def _spikes(potential: Potential, kind: NDArray[np.int64], coupling: Dense | Sparse) -> Spikes:
+    """Return the coordinates that are normal or at a point, with those first that are probably beside it."""
     (spiked,) = np.nonzero(kind == SPIKED)
-    constants = np.zeros((len(CONSTANTS), kind.size if spiked.size else 0))
-    A = potential.diagonal()[spiked]
-    point = potential.cells.shift[potential.cells.first[spiked] + 1]
-    odds = np.exp(log_odds(potential, spiked))
-    constants[:, spiked] = A, point, 1.0 / A, 1.0 / np.sqrt(A), odds, 1.0 / odds, np.ones(A.size)
-    return arranged(constants)
+    A, point, odds = potential.diagonal(), np.zeros(kind.size), np.zeros(kind.size)
+    point[spiked] = potential.cells.shift[potential.cells.first[spiked] + 1]
+    odds[spiked] = np.exp(log_odds(potential, spiked))
+    shares = np.zeros(kind.size)
+    if spiked.size > WINDOW:
+        shares = expected_shares(coupling, potential.linear.copy(), A.copy(), point, odds)
+    order, visits, times = visits_of(shares[spiked], WINDOW)
+    order, place = spiked[order], np.zeros(kind.size, np.int64)
+    place[order] = np.arange(order.size)
+    A, odds = A[order], odds[order]
+    constants = arranged(np.stack([A, point[order], 1.0 / A, 1.0 / np.sqrt(A), odds, 1.0 / odds]))
+    return Spikes(constants, order, place, visits, times)
 
 
 def _jump(at_upper: Array, at_lower: Array, first: NDArray[np.int64]) -> Array:

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy._dispatch import part
 from bouncy._random import normal, uniform
+from bouncy._vector import lowest_bit
 from bouncy.piecewise.coupling import add_column, entry
 from bouncy.piecewise.marginals import change, locate_active, without
 from bouncy.piecewise.potential import SPIKED, Potential, kinds_of
 from bouncy.piecewise.products import products_given
 from bouncy.piecewise.spikes import (
     DEVIATION,
-    IS_SPIKED,
     ODDS,
     ONE,
     POINT,
@@ -34,6 +34,7 @@ from bouncy.piecewise.spikes import (
     WINDOW,
     add_up,
     add_up_marginals,
+    find_apart,
     find_marginal_ratios,
     find_marginals,
     find_ratios,
@@ -41,7 +42,7 @@ from bouncy.piecewise.spikes import (
     place_of,
     slope_at_point,
 )
-from bouncy.recorders.contract import FLIPS
+from bouncy.recorders.contract import FLIPS, HITS
 from bouncy.targets._regression import correlated_pairs, pair_weight
 
 Array = NDArray[np.float64]
@@ -103,6 +104,11 @@ def _place(scan, recorder, i, row, y, x):
 
 
 @helper
+def _point_of(view, i):
+    return view.spikes.constants[place_of(view.spikes.place[i])[0] + POINT]
+
+
+@helper
 def _cell_of(view, i, point, x):
     """Return the cell of the value x of a coordinate that is normal or at its point, and the place in it."""
     row = np.uint64(view.first[i])
@@ -127,7 +133,7 @@ def _put_jointly(scan, view, recorder, i, x):
 
     Of the others x alone is changed: `_follow` has to be called.
     """
-    marginals, point = scan.marginals, view.spikes[place_of(i)[0] + POINT]
+    marginals, point = scan.marginals, _point_of(view, i)
     enters = scan.x[i] == point
     delta = x - point if enters else scan.x[i] - point
     change(marginals, view.coupling, scan.F, i, delta, enters)
@@ -143,60 +149,68 @@ def _follow(scan, view, recorder):
     """Find the cells and places of coordinates that were moved along with others."""
     for a in range(scan.marginals.number[0]):
         i = scan.marginals.active[a]
-        row, y = _cell_of(view, i, view.spikes[place_of(i)[0] + POINT], scan.x[i])
+        row, y = _cell_of(view, i, _point_of(view, i), scan.x[i])
         _place(scan, recorder, i, row, y, scan.x[i])
 
 
 @helper
 def find_pool(scan, view):
-    """Find the coordinates that may be at a point and are not, in order, and return how many they are."""
-    size, d, constants = 0, scan.x.size, view.spikes
-    for start in range(0, d, WINDOW):
-        at, _ = place_of(start)
-        for i in range(start, min(start + WINDOW, d)):
-            k = at + np.uint64(i - start)
-            if scan.x[i] != constants[k + POINT] and constants[k + IS_SPIKED] != 0.0:
-                scan.pool[size] = i
-                size += 1
+    """Find the coordinates that may be at a point and are not, and return how many they are."""
+    size, n = 0, view.spikes.order.size
+    for start in range(0, n, WINDOW):
+        bits = find_apart(view.spikes, scan.x, start // WINDOW, min(WINDOW, n - start))
+        while bits:
+            scan.pool[size] = view.spikes.order[start + lowest_bit(bits)]
+            bits &= bits - ONE
+            size += 1
     return size
 
 
 @helper
-def overrelax(scan, view, recorder):
-    """Move coordinates that are not at their point to the other side of their means given the others (Adler 1981)."""
-    size = find_pool(scan, view)
-    for k in range(size):
-        i = scan.pool[k]
-        at, _ = place_of(i)
-        point = view.spikes[at + POINT]
-        mean = point - slope_at_point(view.spikes, at, scan.F[i], scan.x[i]) * view.spikes[at + VARIANCE]
-        noise = _NOISE * view.spikes[at + DEVIATION] * normal(scan.rng)
+def _overrelax(scan, view, recorder, window, end):
+    """Move coordinates of a window that are not at their point to the other side of their means given the others.
+
+    Adler (1981).
+    """
+    constants, bits = view.spikes.constants, find_apart(view.spikes, scan.x, window, end)
+    while bits:
+        position = window * WINDOW + np.int64(lowest_bit(bits))
+        bits &= bits - ONE
+        i, (at, _) = view.spikes.order[position], place_of(position)
+        point = constants[at + POINT]
+        mean = point - slope_at_point(constants, at, scan.F[i], scan.x[i]) * constants[at + VARIANCE]
+        noise = _NOISE * constants[at + DEVIATION] * normal(scan.rng)
         _put_spike(scan, view, recorder, i, point, mean + _OVERRELAXED * (scan.x[i] - mean) + noise)
-    if scan.marginals.used[0]:
-        locate_active(scan.marginals, size)
 
 
 @helper
-def flip_all(scan, view, recorder, weight):
-    """Let coordinates that are normal or at their point go to the other side, in turn; return whether all have a law.
+def visit_windows(scan, view, recorder, weight):
+    """Overrelax the coordinates of windows and let them go to the other side, in turn; return whether all have a law.
 
     The first that goes is found from one random number: it is where the probability that all have stayed falls below.
+    Windows are visited once where coordinates flip jointly, which takes most of the time.
     """
-    windows, d = recorder.expectations.windows, scan.x.size
-    found, constants, marginals = windows.found, view.spikes, scan.marginals
-    jointly = marginals.used[0]
+    windows, spikes, marginals = recorder.expectations.windows, view.spikes, scan.marginals
+    found, constants, order, jointly = windows.found, spikes.constants, spikes.order, marginals.used[0]
+    if jointly:
+        locate_active(marginals)
     stayed, bound, total = 1.0, uniform(scan.rng), 0.0
-    for window in range((d + WINDOW - 1) // WINDOW):
+    for visit in range(spikes.times.size if jointly else spikes.visits.size):
+        window = visit if jointly else spikes.visits[visit]
+        times = spikes.times[window]
+        laws = times if jointly else 1.0
         start = window * WINDOW
         at, to = place_of(start)
-        begin, end = 0, min(WINDOW, d - start)
+        begin, end = 0, min(WINDOW, order.size - start)
+        recorder.open_events[HITS] += end
+        _overrelax(scan, view, recorder, window, end)
         while begin < end:
             if jointly:
-                find_marginals(found, constants, marginals.slope, marginals.precision, window, begin, end)
-                all_stay = find_marginal_ratios(found, constants, scan.x, window, begin, end)
+                find_marginals(found, spikes, marginals.slope, marginals.precision, scan.x, window, begin, end)
+                all_stay = find_marginal_ratios(found, constants, window, begin, end)
             else:
-                find_slopes(found, constants, scan.F, scan.x, window, begin, end)
-                all_stay = find_ratios(found, constants, scan.x, window, begin, end)
+                find_slopes(found, spikes, scan.F, scan.x, window, begin, end)
+                all_stay = find_ratios(found, constants, window, begin, end)
             k = end
             if stayed * all_stay > bound:
                 stayed *= all_stay
@@ -205,15 +219,15 @@ def flip_all(scan, view, recorder, weight):
                 while k < end and stayed * found[to + STAYS + np.uint64(k)] > bound:
                     stayed *= found[to + STAYS + np.uint64(k)]
                     k += 1
-            _give_products(scan, view, recorder, window, begin, min(k + 1, end), weight)
+            _give_products(scan, view, recorder, start + begin, start + min(k + 1, end), weight * laws / times)
             if k < end:
                 if jointly:
-                    _flip_jointly(scan, view, recorder, start + k)
+                    _flip_jointly(scan, view, recorder, order[start + k])
                 else:
-                    _flip(scan, view, recorder, start + k, at + np.uint64(k), found[to + SLOPE + np.uint64(k)])
+                    _flip(scan, view, recorder, order[start + k], at + np.uint64(k), found[to + SLOPE + np.uint64(k)])
                 stayed, bound = 1.0, uniform(scan.rng)
             begin = k + 1
-        total += add_up_marginals(found, constants, window, end) if jointly else add_up(found, constants, window)
+        total += add_up_marginals(found, constants, window, end, laws) if jointly else add_up(found, constants, window)
     if jointly:
         _follow(scan, view, recorder)
     windows.sweeps[0] += 1
@@ -223,16 +237,17 @@ def flip_all(scan, view, recorder, weight):
 @helper
 def _flip(scan, view, recorder, i, at, r):
     """Put a coordinate at its point, or draw it if it is there."""
-    point = x = view.spikes[at + POINT]
+    constants = view.spikes.constants
+    point = x = constants[at + POINT]
     if scan.x[i] == point:
-        x = point - r * view.spikes[at + VARIANCE] + view.spikes[at + DEVIATION] * normal(scan.rng)
+        x = point - r * constants[at + VARIANCE] + constants[at + DEVIATION] * normal(scan.rng)
     _put_spike(scan, view, recorder, i, point, x)
 
 
 @helper
 def _flip_jointly(scan, view, recorder, i):
     """Do the same with others that are not at their points integrated out."""
-    x = view.spikes[place_of(i)[0] + POINT]
+    x = _point_of(view, i)
     if scan.x[i] == x:
         precision = scan.marginals.precision[i]
         x += normal(scan.rng) / sqrt(precision) - scan.marginals.slope[i] / precision
@@ -240,19 +255,19 @@ def _flip_jointly(scan, view, recorder, i):
 
 
 @helper
-def _give_products(scan, view, recorder, window, begin, end, weight):
-    """Account for E[x_i | others] x_j of some coordinates of a window."""
+def _give_products(scan, view, recorder, begin, end, weight):
+    """Account for E[x_i | others] x_j of some coordinates, by their positions."""
     if recorder.products.given.size == 0:
         return
-    for i in range(window * WINDOW + begin, window * WINDOW + end):
-        if view.kind[i] == SPIKED:
-            at, _ = place_of(i)
-            point, variance = view.spikes[at + POINT], view.spikes[at + VARIANCE]
-            r = slope_at_point(view.spikes, at, scan.F[i], scan.x[i])
-            share = 1.0 / (1.0 + view.spikes[at + ODDS] * exp(-0.5 * r * r * variance))
-            mean = point - r * variance
-            square = share * (mean * mean + variance) + (1.0 - share) * point * point
-            products_given(recorder.products, i, share * mean + (1.0 - share) * point, square, scan.x, weight)
+    constants = view.spikes.constants
+    for position in range(begin, end):
+        i, (at, _) = view.spikes.order[position], place_of(position)
+        point, variance = constants[at + POINT], constants[at + VARIANCE]
+        r = slope_at_point(constants, at, scan.F[i], scan.x[i])
+        share = 1.0 / (1.0 + constants[at + ODDS] * exp(-0.5 * r * r * variance))
+        mean = point - r * variance
+        square = share * (mean * mean + variance) + (1.0 - share) * point * point
+        products_given(recorder.products, i, share * mean + (1.0 - share) * point, square, scan.x, weight)
 
 
 @helper
@@ -262,7 +277,7 @@ def exchange(scan, view, recorder):
     The pool of those that are not zero has the same size after an exchange, so that one of them is drawn with the same
     probability, and a partner in proportion to weights: what is left of the ratio of both ways is that of their sums.
     """
-    constants, pool, size = view.spikes, scan.pool, 0
+    pool, size = scan.pool, 0
     for n in range(find_pool(scan, view)):
         i = pool[n]
         if scan.partners.total[i] > 0.0:
@@ -272,9 +287,7 @@ def exchange(scan, view, recorder):
         k = min(np.int64(uniform(scan.rng) * size), size - 1)
         i = pool[k]
         j = _partner(scan, i)
-        at, _ = place_of(j)
-        is_at_point = scan.x[j] == constants[at + POINT] and constants[at + IS_SPIKED] != 0.0
-        if is_at_point and _replace(scan, view, recorder, i, j):
+        if scan.x[j] == _point_of(view, j) and _replace(scan, view, recorder, i, j):
             pool[k] = j
     if scan.marginals.used[0]:
         _follow(scan, view, recorder)
@@ -294,8 +307,8 @@ def _partner(scan, i):
 @helper
 def _replace(scan, view, recorder, i, j):
     """Try to let coordinate i be at its point, and j, which is at its own, anywhere else; return whether it is done."""
-    constants, jointly = view.spikes, scan.marginals.used[0]
-    (at_i, _), (at_j, _) = place_of(i), place_of(j)
+    constants, place, jointly = view.spikes.constants, view.spikes.place, scan.marginals.used[0]
+    (at_i, _), (at_j, _) = place_of(place[i]), place_of(place[j])
     point_i = constants[at_i + POINT]
     if jointly:
         r_i, a_i = scan.marginals.slope[i], scan.marginals.precision[i]

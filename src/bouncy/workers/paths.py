@@ -83,7 +83,9 @@ class PathWorker(LoopWorker):
         self._adapting = np.full(1, _STAGES)  # stages of the warm-up that are left
         given = sampler.records_expectations
         expectations = (
-            new_expectations(target.d, cells.lower.size, self.view.spikes.size > 0) if given else no_expectations()
+            new_expectations(target.d, cells.lower.size, self.view.spikes.order.size > 0)
+            if given
+            else no_expectations()
         )
         self._couplings = target._packed_couplings if given else {}
         products = _new_products(target, plan.pairs, given)
@@ -143,7 +145,7 @@ class PathWorker(LoopWorker):
 
     def _settle(self, recorder: PathRecorder) -> None:
         """Bring sums up to date that loops put off."""
-        if isinstance(recorder.expectations, Expectations) and self.view.spikes.size:
+        if isinstance(recorder.expectations, Expectations) and self.view.spikes.order.size:
             settle_windows(recorder, self.view, self.sweep_time)
 
     def open_sums(self) -> list[Batch]:
