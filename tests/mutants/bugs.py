@@ -2175,7 +2175,7 @@ BUGS = (
     Bug(
         "L12",
         "a lane that leaves the reference keeps the cache of other spins",
-        (Edit(ADDRESS_LANES, "        if is_parked(view, n):\n            init(lane, spins)\n", ""),),
+        (Edit(ADDRESS_LANES, "        if is_parked(view, n):\n            init(lane, own)\n", ""),),
         (ladder("test_the_product_law_stays[cached-bps-gaussian-uniform]"),),
     ),
     Bug(

@@ -19,10 +19,12 @@ from math import inf, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
+from bouncy._inlining import INLINED
 from bouncy._lane_loop import INT8, lane_loop
 from bouncy._random import exponential, fill_sphere
 from bouncy._vector import fetch_number
@@ -252,10 +254,19 @@ def _next_window(clock, t):
     _open_window(clock, t)
 
 
-@lane_loop()
 def _mark(z, w, chosen, end, behind):
     """Write 1 for sites that are behind their walls at the time `end` of the era, and 0 for others."""
+    chosen[:] = z + w * end < behind
+
+
+@lane_loop()
+def _mark_vectors(z, w, chosen, end, behind):
     chosen.write((z.read() + w.read() * end < behind).to(INT8))
+
+
+@overload(_mark, strict=False, jit_options=INLINED)
+def _mark_compiled(z, w, chosen, end, behind):
+    return lambda z, w, chosen, end, behind: _mark_vectors(z, w, chosen, end, behind)
 
 
 @helper
