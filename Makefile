@@ -73,7 +73,7 @@ test-pymc: $(PYMC)/.ready ## Test the PyMC step method, in an environment of its
 mutants: $(READY) ## Plant known bugs one by one and check that a test turns red for each
 	$(BIN)/python tests/mutants/run.py
 
-bench: $(READY) $(patsubst %,.venv-peer-%/.ready,blackjax hamon mcising millipede) ## Print and save the table of speed ratios
+bench: $(READY) $(patsubst %,.venv-peer-%/.ready,blackjax hamon mcising millipede tmg) ## Print and save the table of speed ratios
 	$(BIN)/python benchmarks/run.py
 
 bench-peers: $(READY) ## Compare with other packages on the same models; those that do not install are left out

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
+import numpy as np
 from conditionals import Orthant
 from continuous import (
     Batches,
@@ -18,6 +22,7 @@ from continuous import (
     loop_batches,
     path_batches,
 )
+from peers.protocol import missing, started
 from report import Figure, Task
 from timing import median
 
@@ -28,7 +33,8 @@ NOTE = (
     "Of the means E[x_i] on positive orthants. Effective samples are the variance of x_i over the squared error of its "
     "mean; squared errors are those of 16 batches around the exact mean, averaged over coordinates. Median over runs. "
     "The coordinate sweep is a bare compiled loop that draws each variable given the others. Where variables are "
-    "independent, conditional means are exact, for which 1e6 stands."
+    "independent, conditional means are exact, for which 1e6 stands. tmg-hmc is a package in Python with the "
+    "trajectories of `hmc`; its averages are plain, as those of 'hmc, plain averages' are."
 )
 HEADER = "model | sampler"
 
@@ -37,6 +43,9 @@ _WARMUP = 100
 _GIBBS_WARMUP = 20_000
 _RIVAL, _CONDITIONAL = "bare sweep", "bare sweep, conditional means"
 _OURS = ("gibbs", "hmc", "bps")
+# A package in an environment of its own, what of ours is like it, and its draws in a batch by d.
+_TMG, _PLAIN, _TMG_DRAWS = "tmg-hmc", "hmc, plain averages", {10: 400, 100: 40}
+_HAS_TMG = missing("tmg") is None
 # Ratio that stands for estimates without error.
 _EXACT = 1e6
 # Goals of the sampler that is best for a model.
@@ -69,7 +78,7 @@ class Problem(NamedTuple):
 
 def _equicorrelated(d: int, rho: float, gibbs: int, hmc: int, bps: int) -> Problem:
     label = f"d = {d}, equicorrelation {rho:g}"
-    sweeps = {"gibbs": gibbs, "hmc": hmc, "bps": bps}
+    sweeps = {"gibbs": gibbs, "hmc": hmc, "bps": bps} | ({_TMG: _TMG_DRAWS[d]} if d in _TMG_DRAWS else {})
     return Problem(label, partial(equicorrelated, d, rho), partial(equicorrelated_moments, d, rho), sweeps)
 
 
@@ -89,6 +98,8 @@ PROBLEMS = (
 
 
 def tasks(quick: bool) -> list[Task]:
+    if not _HAS_TMG:
+        print(f"truncated goes without tmg-hmc: {missing('tmg')}", file=sys.stderr)
     return [Task(problem.label, partial(_measure, problem, quick)) for problem in PROBLEMS]
 
 
@@ -96,13 +107,14 @@ def _measure(problem: Problem, quick: bool) -> list[Figure]:
     repeats, share = (3, 4) if quick else (8, 1)
     sweeps = {name: max(2, count // share) for name, count in problem.sweeps.items()}
     target, exact = problem.model(), problem.moments()
-    samplers = _samplers(problem)
-    for sampler in samplers.values():  # compiles
-        sampler(target, dict.fromkeys(sweeps, 2), 0)
-    found: dict[str, list[Batches]] = {name: [] for name in samplers}
-    for seed in range(repeats):
-        for name, sampler in samplers.items():
-            found[name].append(sampler(target, sweeps, seed))
+    with ExitStack() as stack:
+        samplers = _samplers(problem, target, stack)
+        for sampler in samplers.values():  # compiles
+            sampler(target, dict.fromkeys(sweeps, 2), 0)
+        found: dict[str, list[Batches]] = {name: [] for name in samplers}
+        for seed in range(repeats):
+            for name, sampler in samplers.items():
+                found[name].append(sampler(target, sweeps, seed))
     for name, several in found.items():
         if not (problem.independent and name in _OURS[:2]):
             check_exact(several, "mean", exact.mean, f"{problem.label}, {name}")
@@ -110,11 +122,17 @@ def _measure(problem: Problem, quick: bool) -> list[Figure]:
     return [_figure(problem, name, costs) for name in samplers if name != _RIVAL]
 
 
-def _samplers(problem: Problem) -> dict[str, Callable[[Any, dict[str, int], int], Batches]]:
+def _samplers(
+    problem: Problem, target: bouncy.TruncatedGaussian, stack: ExitStack
+) -> dict[str, Callable[[Any, dict[str, int], int], Batches]]:
     samplers: dict[str, Callable[[Any, dict[str, int], int], Batches]] = {_RIVAL: partial(_gibbs, False)}
     if not problem.independent:
         samplers[_CONDITIONAL] = partial(_gibbs, True)
-    return samplers | {name: partial(_ours, name) for name in _OURS}
+        if _HAS_TMG and _TMG in problem.sweeps:
+            covariance = np.linalg.inv(target.potential.coupling)
+            samplers[_TMG] = partial(_tmg, stack.enter_context(started("tmg", "tmg_peer.py", covariance=covariance)))
+            samplers[_PLAIN] = partial(_ours, "hmc", "path_mean")
+    return samplers | {name: partial(_ours, name, "mean") for name in _OURS}
 
 
 def _warm(target: bouncy.TruncatedGaussian, seed: int, conditional: bool = False) -> Orthant:
@@ -129,10 +147,16 @@ def _gibbs(conditional: bool, target: bouncy.TruncatedGaussian, sweeps: dict[str
     return loop_batches(lambda n: {"mean": gibbs.average(n)}, sweeps["gibbs"], _BATCHES)
 
 
-def _ours(name: str, target: bouncy.TruncatedGaussian, sweeps: dict[str, int], seed: int) -> Batches:
+def _ours(name: str, mean: str, target: bouncy.TruncatedGaussian, sweeps: dict[str, int], seed: int) -> Batches:
     start = _warm(target, seed).x
-    read = {"mean": lambda run: run.mean}
+    read = {"mean": attrgetter(mean)}
     return path_batches(target, name, read, sweeps[name], _BATCHES, seed=seed, initial=start, warmup=_WARMUP)
+
+
+def _tmg(ask: Any, target: bouncy.TruncatedGaussian, sweeps: dict[str, int], seed: int) -> Batches:
+    ask(draws=_WARMUP, seed=seed, start=_warm(target, seed).x)
+    answers = [ask(draws=sweeps[_TMG]) for _ in range(_BATCHES)]
+    return Batches({"mean": np.array([one["mean"] for one in answers])}, sum(one["seconds"] for one in answers))
 
 
 def _figure(problem: Problem, name: str, costs: dict[str, list[float]]) -> Figure:
