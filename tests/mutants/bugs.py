@@ -1360,6 +1360,18 @@ BUGS = (
         (engine("visits::test_those_that_may_be_in_the_model_come_first"),),
     ),
     Bug(
+        "P71",
+        "error bars of the path beside probabilities that are not those of the path",
+        (
+            Edit(
+                "results/paths.py",
+                "self._best.path_error(total(time, stretch), reach)",
+                "self._path_error(time, reach)",
+            ),
+        ),
+        (engine("gibbs::test_errors_of_intervals_are_those_of_the_best_estimate"),),
+    ),
+    Bug(
         "V1",
         "the pull of a variable on itself among that of the others",
         (Edit("piecewise/expectations.py", "(f + view.linear[i] - view.diagonal[i] * x[i])", "(f + view.linear[i])"),),

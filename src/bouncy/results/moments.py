@@ -34,6 +34,11 @@ def recorded(name: str) -> Quantity:
     return lambda batch: batch[name]
 
 
+def total(first: Quantity, second: Quantity) -> Quantity:
+    """Return what reads the sum of two quantities."""
+    return lambda batch: first(batch) + second(batch)
+
+
 def means_recorded(batch: Batch) -> Array:
     """Return how many times the conditional means of spins were recorded in a batch, (1,)."""
     return batch["events"][MEANS:]

@@ -58,6 +58,7 @@ class Occupancy:
 
     def __init__(self, low: float, high: float, bins: Array, atoms: list[Atom], cuts: Array = _NO_CUTS) -> None:
         self.low, self.high = low, high
+        self._cuts = cuts
         self._atoms = sorted(atoms, key=lambda atom: atom.value)
         self._edges = np.linspace(low, high, bins.size - 1)
         self._bins = bins
@@ -89,6 +90,15 @@ class Occupancy:
         if x > self.high:
             return float(self._bins.sum()) if self._bins[-1] == 0.0 or x == np.inf else np.nan
         return float(self._smooth(x))
+
+    def shares(self, lower: float, upper: float) -> Array:
+        """Return which share of the continuous part between two cuts lies between lower and upper, (k + 1,)."""
+        whole = float(self._bins.sum())
+        ends = np.concatenate([[0.0], self._cuts[1], [whole]])
+        a, b = (self._continuous(x) for x in (lower, upper))
+        a, b = 0.0 if np.isnan(a) else a, whole if np.isnan(b) else b
+        inside, mass = np.diff(np.clip(ends, a, max(a, b))), np.diff(ends)
+        return np.asarray(inside / np.where(mass > 0.0, mass, 1.0))
 
     def density(self, x: float) -> float:
         """Return the density of the continuous part at x."""

@@ -57,6 +57,10 @@ class PathMoments:
             return replace(self._sums, factor=self._run._sums.factor).error(quantity, self._run._data.sweep_time)
         return self._run._path_error(quantity, reach, jumps)
 
+    def path_error(self, quantity: Quantity, reach: Array | float) -> Array:
+        """Return the standard error of what the path has a part in: what does not vary has a bound."""
+        return self._run._path_error(quantity, reach, sums=self._sums)
+
     @cached_property
     def mean(self) -> Array:
         return self.average(self._read("mean"))

@@ -16,7 +16,7 @@ from bouncy.recorders.controls import unpack_couplings
 from bouncy.results.controls import controlled_cells, controlled_means
 from bouncy.results.diagnostics import Rates, diagnose, disagreements, warnings_of
 from bouncy.results.ess import rank_normalise
-from bouncy.results.moments import Quantity, recorded
+from bouncy.results.moments import Quantity, recorded, total
 from bouncy.results.occupancy import Atom, Density, Occupancy, neighbours, share_of_bins
 from bouncy.results.path_moments import PATH, PathMoments, of_path
 from bouncy.results.run import Run
@@ -348,12 +348,28 @@ class PathRun(Run):
         reach = np.where((lower == -np.inf) & (upper == np.inf), 0.0, 1.0)  # what is certain has no error
         if (lower == upper).all():  # point masses alone
             return self._path_error(self._time_between(np.zeros((lower.size, BINS + 2)), lower, upper), reach)
+        stretch = self._stretch_between(lower, upper)
         for a, weight_a in lowers:
             for b, weight_b in uppers:
-                share = share_of_bins(low, high, a, b, BINS)
-                error = self._path_error(self._time_between(share, lower, upper), reach)
+                time = self._time_between(share_of_bins(low, high, a, b, BINS), lower, upper)
+                error = self._best.path_error(total(time, stretch), reach)
                 variance += weight_a * weight_b * error**2
         return np.asarray(np.sqrt(variance))
+
+    def _stretch_between(self, lower: Array, upper: Array) -> Quantity:
+        """Return what probabilities of cells add to the time of the path between lower and upper: see `_occupancies`.
+
+        Each cell counts with its share in the interval. How that share varies is in the time of the path, up to what is
+        of second order.
+        """
+        d, first, shift, still = self.target.d, self._cells("first"), self._cells("shift"), self._cells("slope") == 0.0
+        site = np.repeat(np.arange(d), np.diff(first))
+        share = np.where((lower[site] <= shift) & (shift <= upper[site]), 1.0, 0.0)
+        for i, occupancy in enumerate(self._occupancies):
+            own = slice(first[i], first[i + 1])
+            share[own] = np.where(still[own], share[own], occupancy.shares(lower[i], upper[i]))
+        best, path = recorded("cell"), of_path("cell")
+        return lambda batch: np.add.reduceat(share * (best(batch) - path(batch)), first[:-1])
 
     def _time_between(self, share: Array, lower: Array, upper: Array) -> Quantity:
         """Return the time in a share of each bin, (d, BINS + 2), and in point masses with lower <= x_i <= upper."""

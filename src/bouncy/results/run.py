@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from concurrent.futures import Executor
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -246,15 +247,17 @@ class Run(ABC):
         return longest * self.trace_spacing * self.sweeps_per_draw
 
     def _path_error(
-        self, quantity: Quantity, reach: NDArray[np.float64] | float, jumps: bool = True
+        self, quantity: Quantity, reach: NDArray[np.float64] | float, jumps: bool = True, sums: Sums | None = None
     ) -> NDArray[np.float64]:
         """Return the standard error of a time average, given how far the quantity may go from its mean.
 
-        A quantity that `jumps` has two values and stays at each for a sweep or, in HMC, a trajectory.
+        A quantity that `jumps` has two values and stays at each for a sweep or, in HMC, a trajectory. It is read from
+        other `sums` than those of the run if there are any.
         """
         stride = float(self._data.setup.sampler.stride)
         excursion = max(stride, self._autocorrelation_sweeps())
-        return self._sums.path_error(quantity, self._data.sweep_time, reach, stride if jumps else 0.0, excursion)
+        sums = self._sums if sums is None else replace(sums, factor=self._sums.factor)
+        return sums.path_error(quantity, self._data.sweep_time, reach, stride if jumps else 0.0, excursion)
 
     def expect(self, function: Callable[[NDArray[Any]], Any]) -> tuple[Any, Any]:
         """Return the mean of a function of states and its standard error, from batches of draws.
