@@ -25,12 +25,13 @@ from bouncy.recorders.contract import FLIPS, SWEEP_END, has_room, record_flip, r
 from bouncy.recorders.ladder import ColdView, copy_lane, new_cold_view
 from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep
 from bouncy.recorders.recorder import Recorder
-from bouncy.targets.contract import Target
+from bouncy.targets.contract import Target, log_prob
 from bouncy.targets.lanes import read_lanes
 from bouncy.tolls.contract import HEAT_BATH
 from bouncy.workers.contract import Plan
 from bouncy.workers.flock import FlockWorker
 from bouncy.workers.ladder import LadderWorker
+from bouncy.workers.spins import SpinWorker
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
@@ -155,6 +156,57 @@ def _record_sweep(recorder, toll, target, s, sweep_time):
     record_sweep(recorder.chain, cold, recorder.s, sweep_time)
     if last.size > 1:
         record_means(recorder.chain, ColdView(cold.spins[1:], cold.means[1:], cold.value), cold.spins[1])
+
+
+def scalar_job(target: Target, sampler: bouncy.Tempered, scans: int, starts: NDArray[np.int8]) -> Job:
+    """Return a job that advances a chain for each rung, with a clock of its own, and returns CPU seconds of a scan.
+
+    Log p of each is known at the end of a scan, and the chains at b = 1 are recorded as those of a ladder. Swaps, and
+    all that log Z needs, are free.
+    """
+    workers = []
+    for k, b in enumerate(np.tile(sampler.ladder, sampler.ladders)):
+        seed = np.random.SeedSequence((2, k))
+        worker = SpinWorker(target.tempered(b), sampler.base_sampler, Plan(), seed, starts[k])
+        worker.sweep_time = sampler.sweep_time(target.d)
+        if b < 1.0:
+            worker.recorder = LogProb(np.zeros(5), np.array([SWEEP_END]), np.zeros(1))
+        worker._run(_WARM)
+        workers.append(worker)
+
+    def advance() -> None:
+        for worker in workers:
+            worker._run(scans)
+
+    return lambda: cpu_seconds(advance) / scans
+
+
+class LogProb(NamedTuple):
+    """A recorder of log p alone."""
+
+    open_events: Array  # (5,)
+    due: NDArray[np.int64]  # (1,) never
+    value: Array  # (1,)
+
+
+@implements(record_flip, LogProb)
+def _forget_flip(recorder, s, i, t):
+    pass
+
+
+@implements(record_means, LogProb)
+def _forget_means(recorder, target, s):
+    pass
+
+
+@implements(record_sweep, LogProb)
+def _record_log_prob(recorder, target, s, sweep_time):
+    recorder.value[0] = log_prob(target, s)
+
+
+@implements(has_room, LogProb)
+def _always(recorder):
+    return True
 
 
 # Runs

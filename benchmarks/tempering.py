@@ -22,6 +22,7 @@ from ladders import (
     ladder_job,
     lanes_job,
     sampled,
+    scalar_job,
     slab,
     terms,
 )
@@ -34,12 +35,13 @@ from bouncy.targets.contract import Target
 
 TITLE = 'Ladders of temperatures: cost, round trips, and accuracy of "tempered"'
 NOTE = (
-    "`scan` is CPU time of a scan / that of as many lanes without swaps, which record what is said. `round trips` are "
-    "those made / those of states that forget themselves between swaps. `log Z` and `mean` are squared error x CPU "
-    'time of the rival / that of "tempered", pilot and warm-up included, on one glass, over seeds. `price` is squared '
-    'error x CPU time of E[s_i], "tempered" / eight chains that share a clock, where nobody needs a ladder. Quartiles '
-    "are over rounds for `scan`, over seeds for `round trips`, and over resamplings of the seeds for the others. "
-    "Without clusters a chain is one ladder in place of a pair, and makes twice the scans."
+    "`scan` is CPU time of a scan / that of as many lanes without swaps, which record what is said. `scalar chains` "
+    "is that of as many chains with clocks of their own, without swaps / that of a scan. `round trips` are those "
+    "made / those of states that forget themselves between swaps. `log Z` and `mean` are squared error x CPU time of "
+    'the rival / that of "tempered", pilot and warm-up included, on one glass, over seeds. `price` is squared error x '
+    'CPU time of E[s_i], "tempered" / eight chains that share a clock, where nobody needs a ladder. Quartiles are over '
+    "rounds for `scan`, over seeds for `round trips`, and over resamplings of the seeds for the others. Without "
+    "clusters a chain is one ladder in place of a pair, and makes twice the scans."
 )
 HEADER = "model | figure | against"
 
@@ -47,13 +49,18 @@ _SHARE, _TRIPS, _GAIN = 1.1, 0.5, 10.0
 _COUPLINGS = (1.2, 2.0)
 _CHAINS = 8
 _OWN = "tempered"
+# A ladder of chains with clocks of their own: it finds as much in a scan, so that its time alone is compared.
+_SCALAR = "scalar chains"
 
 
 def tasks(quick: bool) -> list[Task]:
     if not HAMON.exists():
         print("tempering goes without hamon: `make .venv-peer-hamon/.ready` installs it", file=sys.stderr)
     return [
-        Task("scans, slab", partial(_scans, _label(1.2), lambda: slab(4, 16, 1.2, 0).target, quick)),
+        *(
+            Task(f"scans, {_label(coupling)}", partial(_scans, _label(coupling), partial(_glass, coupling), quick))
+            for coupling in _COUPLINGS
+        ),
         Task("scans, dense", partial(_scans, "dense, d = 100", lambda: dense(100), quick)),
         *(Task(_label(coupling), partial(_accuracy, coupling, quick)) for coupling in _COUPLINGS),
         *(Task(name, partial(_clusters, name, *case, quick)) for name, case in _PAIRS.items()),
@@ -64,6 +71,10 @@ def tasks(quick: bool) -> list[Task]:
 
 def _label(coupling: float) -> str:
     return f"slab 4x4x16, {coupling}"
+
+
+def _glass(coupling: float) -> bouncy.MRF:
+    return slab(4, 16, coupling, 0).target
 
 
 def _easy() -> bouncy.MRF:
@@ -92,9 +103,12 @@ def _scans(label: str, build: Callable[[], bouncy.MRF], quick: bool) -> list[Fig
     kinds = list(jobs)
     for name, (tempered, recorded) in _BESIDE.items():
         jobs[name] = lanes_job(target, sampler, scans, spins, tempered=tempered, recorded=recorded)
+    jobs[_SCALAR] = scalar_job(target, sampler, scans // 10, spins)
     seconds = interleaved(jobs, rounds)
     details = {"model": label, "rungs": sampler.rungs, "sweeps_per_swap": sampler.sweeps_per_swap}
-    return [
+    goal = _GAIN if sampler.clusters else None  # on glasses
+    gains = {kind: median(seconds[_SCALAR] / seconds[kind]) for kind in kinds}
+    return [Figure(f"{label} | {_SCALAR} | {kind}", gain, goal, "at least") for kind, gain in gains.items()] + [
         Figure(
             f"{label} | {kind} | lanes {name}",
             median(seconds[kind] / seconds[name]),

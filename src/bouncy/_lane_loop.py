@@ -130,7 +130,7 @@ class Row:
 
     def __init__(self, builder: ir.IRBuilder, data: ir.Value, kind: Any, lane: ir.Value, count: int) -> None:
         vector = ir.VectorType(_ELEMENTS[kind.dtype], count)
-        self.builder, self.align = builder, kind.dtype.bitwidth // 8
+        self.builder, self.element, self.align = builder, _ELEMENTS[kind.dtype], kind.dtype.bitwidth // 8
         self.place = builder.bitcast(builder.gep(data, [lane]), vector.as_pointer())
 
     def read(self) -> Vector:

@@ -31,10 +31,18 @@ from bouncy._vector import (
 )
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, MEANS, REFRESHMENTS
-from bouncy.targets.lanes import flip_lanes, init_lanes, lane_costs, lane_log_probs, settle_lanes, trade_cluster
+from bouncy.targets.lanes import (
+    cost_error,
+    flip_lanes,
+    init_lanes,
+    lane_costs,
+    lane_log_probs,
+    settle_lanes,
+    trade_cluster,
+)
 from bouncy.targets.mrf import MRF
 from bouncy.tolls.contract import pay
-from bouncy.tolls.lanes import pay_lanes
+from bouncy.tolls.lanes import pay_lanes, share_out
 from bouncy.workers.flock import FlockWorker
 
 # Compiled doors
@@ -98,9 +106,36 @@ def rests(states, begun, out):
         out[k] = rest_of_number(states, k, begun[k])
 
 
+@part()
+class GivenCosts(NamedTuple):
+    """A view of one site whose costs are given; in single precision they are wrong by as much as it admits."""
+
+    cost: NDArray[np.float64]  # (lanes,)
+    wrong: NDArray[np.float64]  # (lanes,) up to `error`
+    error: float
+
+
+@implements(lane_costs, GivenCosts)
+def _given_costs(view, s, i, out):
+    for k in range(view.cost.size):
+        out[0, k] = view.cost[k] + view.wrong[k] if out.itemsize == 4 else view.cost[k]
+
+
+@implements(cost_error, GivenCosts)
+def _given_error(view, i):
+    return view.error
+
+
 @kernel
-def pay_in_lanes(toll, spin, uniform, reference, chains):
-    return pay_lanes(toll, spin, uniform, reference, chains)
+def pay_in_lanes(toll, target, s, uniform, chains):
+    share_out(toll)
+    return pay_lanes(toll, target, s, 0, uniform, chains)
+
+
+@kernel
+def cost_errors_of_view(view, out):
+    for i in range(out.size):
+        out[i] = cost_error(view, i)
 
 
 @kernel

@@ -7,7 +7,7 @@ import scipy.sparse
 import bouncy
 from bouncy.targets import examples
 from bouncy.targets.field_lanes import DenseLanes, SparseLanes
-from helpers.lanes import begin_view, costs_of_view, flip_in_view, log_probs_of_view, settle_view
+from helpers.lanes import begin_view, cost_errors_of_view, costs_of_view, flip_in_view, log_probs_of_view, settle_view
 
 WIDTHS = (8, 24)
 ROUNDING = 1e-12
@@ -83,6 +83,28 @@ def test_costs_are_differences_of_log_prob(name, width, rng):
         i = int(rng.integers(d))
         change[:] = np.where(rng.random(width) < 0.4, -2.0 * s[i], 0.0)
         flip_in_view(view, s, i, change)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e36])
+@pytest.mark.parametrize("name", ["dense 10", "dense 60", "sparse degrees 0 to 9", "sparse equal couplings", "hub"])
+def test_single_precision_is_as_exact_as_it_says(name, scale, rng):
+    """Catches an error of costs in single precision that lanes would not look through: they would decide by it.
+
+    Where fields nearly cancel couplings the error is large beside the cost. The bound is not a thousand times too wide.
+    """
+    target = stars([300, 3], rng) if name == "hub" else MODELS[name](rng)
+    h = target.M @ rng.choice([-1.0, 1.0], target.d)
+    target = bouncy.MRF(target.M * scale, scale * np.where(rng.random(target.d) < 0.5, target.r, 1e-6 - h))
+    width, d = 24, target.d
+    view, s = target.lanes(width), rng.choice(np.array([-1, 1], np.int8), (d, width))
+    begin_view(view, s)
+    exact, single, error = np.empty((d, 1, width)), np.empty((d, 1, width), np.float32), np.empty(d)
+    costs_of_view(view, s, exact)
+    costs_of_view(view, s, single)
+    cost_errors_of_view(view, error)
+    wrong, rounded = np.abs(single - exact)[:, 0], 2.0**-24 * np.abs(exact[:, 0])
+    assert (wrong <= 1.01 * (rounded + error[:, None])).all()
+    assert (error <= 1000.0 * (wrong.max(axis=1) + 2.0**-24 * scale)).all()
 
 
 @pytest.mark.parametrize("name", ["dense 60", "sparse lattice"])

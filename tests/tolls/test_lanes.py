@@ -7,7 +7,7 @@ from bouncy._random import new_state
 from bouncy._vector import DRAWN, STEP
 from bouncy.tolls.contract import HEAT_BATH, METROPOLIS
 from bouncy.tolls.lanes import new_lane_toll
-from helpers.lanes import beginnings, pay_in_lanes
+from helpers.lanes import GivenCosts, beginnings, pay_in_lanes
 from helpers.statistics import z_test
 
 WIDTH = 4096
@@ -18,14 +18,18 @@ def states(seed):
     return np.array([new_state(child) for child in np.random.SeedSequence(seed).spawn(WIDTH)]).T.copy()
 
 
-def tried(rule, states, costs, uniform, spin):
-    """Return a toll after an attempt in all lanes, and the spins."""
-    toll, spin = new_lane_toll(rule, states, 1), np.full(WIDTH, spin, np.int8)
-    toll.attempt.cost[0] = costs
-    flipped, counted = pay_in_lanes(toll, spin, np.asarray(uniform, np.float32), 0.0, WIDTH // 2)
+def tried(rule, states, costs, uniform, spin, wrong=0.0, field=0.0, b=1.0):
+    """Return a toll after an attempt in all lanes at the temperature b, and the spins.
+
+    In single precision costs are `wrong` by so much, and `field` is that of the site in q.
+    """
+    toll, spin = new_lane_toll(rule, states, 1), np.full((1, WIDTH), spin, np.int8)
+    toll.weight[:], toll.rest[:], toll.reference[:] = b, 1.0 - b, field
+    view = GivenCosts(np.full(WIDTH, costs), np.full(WIDTH, wrong), float(np.abs(wrong).max()))
+    flipped, counted = pay_in_lanes(toll, view, spin, np.asarray(uniform, np.float32), WIDTH // 2)
     assert flipped == np.count_nonzero(toll.attempt.change) == toll.attempt.flips.sum()
     assert counted == np.count_nonzero(toll.attempt.change[: WIDTH // 2])
-    return toll, spin
+    return toll, spin[0]
 
 
 @pytest.mark.parametrize("rule", [METROPOLIS, HEAT_BATH])
@@ -48,8 +52,29 @@ def test_what_is_certain_is_right_and_the_rest_is_drawn(rule, spin, states, rng)
         assert (toll.attempt.change == np.where(passed, -2.0 * spin, 0.0)).all()
         assert passed[uniform + STEP <= most].all()
         assert not passed[uniform >= most].any()
-        drawn.extend(passed[(uniform < most) & (most < uniform + STEP)])
-    assert 100 < sum(drawn) < len(drawn) - 100
+        # Single precision knows small probabilities to less than STEP.
+        drawn.extend(passed[(uniform < most) & (most < uniform + STEP) & (4 * STEP < most) & (most < 1e-3)])
+    assert len(drawn) > 50
+    assert 0.2 < np.mean(drawn) < 0.8
+
+
+@pytest.mark.parametrize("rule", [METROPOLIS, HEAT_BATH])
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 1.0, 1e30, np.inf])
+@pytest.mark.parametrize("field", [0.0, 1.5, -400.0])
+def test_costs_that_single_precision_has_wrong_are_seen_through(rule, size, field, states, rng):
+    """Catches a lane that decides by a cost that is wrong by no more than is admitted, or by fields that cancel it.
+
+    Random numbers are next to the probability that the cost has in double precision, and so tell as soon as it is off.
+    """
+    for b in (0.1, 0.7, 1.0):
+        exponent = rng.normal(0.0, 4.0, WIDTH)
+        costs = (exponent + (1.0 - b) * 2.0 * field) / b
+        exponent = b * costs - (1.0 - b) * 2.0 * field
+        most = 1.0 / (rule + np.exp(exponent))
+        uniform = np.floor(np.clip(most / STEP + rng.choice([-1.5, 1.5], WIDTH), 0, 2**23 - 1)) * STEP
+        _, spins = tried(rule, states, costs, uniform, 1, size * rng.choice([-1.0, 1.0], WIDTH), field, b)
+        assert (spins < 0)[uniform + STEP <= most].all()
+        assert (spins > 0)[uniform >= most].all()
 
 
 @pytest.mark.parametrize("rule", [METROPOLIS, HEAT_BATH])

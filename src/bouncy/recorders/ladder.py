@@ -16,7 +16,7 @@ from bouncy._dispatch import implements, part
 from bouncy._vector import exp
 from bouncy.recorders.contract import FLIPS, has_room, record_flip, record_means, record_sweep
 from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep
-from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, Recorder
+from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, Recorder, record_flips
 from bouncy.targets.contract import target_part
 from bouncy.targets.lanes import read_lanes
 
@@ -89,10 +89,9 @@ def _fetch(recorder, i):
 @implements(follow_lanes, LadderRecorder)
 def _follow(recorder, toll, s):
     """Go over to the lane that is at b = 1 now."""
-    lane, own = toll.swaps.lane[-1], recorder.s
-    for i in range(own.size):
-        if own[i] != s[i, lane]:
-            record_flip_of_chain(recorder, i, 0.0)
+    now = recorder.cold.spins[0]
+    copy_lane(s, toll.swaps.lane[-1], now)
+    recorder.chain.open_events[FLIPS] += record_flips(recorder.chain, recorder.s, now, 0.0)
 
 
 @implements(record_change, LadderRecorder)

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
-from bouncy._lane_loop import FLOAT64, INT16, lane_loop
+from bouncy._lane_loop import FLOAT64, lane_loop
 from bouncy._memory import aligned_empty
 from bouncy._vector import add_product, add_products, fetch, vectorised
 from bouncy.targets.contract import costs_to_means
 from bouncy.targets.lanes import (
+    cost_error,
     fetch_lanes,
     flip_lanes,
     init_lanes,
@@ -42,6 +43,8 @@ _PUT_OFF = ((48, 8), (200, 16), (1 << 62, 32))
 _CLOSE = 1 << 18
 # Up to so many neighbours of a site of a sparse model are added up as bytes where couplings differ by signs alone.
 _NEIGHBOURS = 8
+# By what share of it single precision rounds a number.
+_ROUNDING = 2.0**-24
 
 
 @part("kept")
@@ -57,6 +60,7 @@ class DenseLanes(NamedTuple):
     r: NDArray[np.float64]  # (d,)
     offset: float
     kept: NDArray[np.float64]  # (d, lanes) fields but for what is put off; of few sites, spins
+    total: NDArray[np.float64]  # (1, lanes) scratch: the fields of a site
     change: NDArray[np.float64]  # (most, lanes) of the spins, put off; of few sites, most = 0
     who: NDArray[np.int32]  # (most,) the sites that these are of; of few sites, all of them
     count: NDArray[np.int64]  # type: ignore[assignment]  # (1,) how many there are, shadows tuple.count
@@ -78,6 +82,7 @@ class SparseLanes(NamedTuple):
     offset: float
     size: NDArray[np.float64]  # (d,) |coupling| of a site with few neighbours, whose couplings all have it, or else 0
     bits: NDArray[np.int8]  # (nnz,) -1, all bits 1, where a coupling is negative, else 0
+    error: NDArray[np.float64]  # (d,) of costs that are added up in single precision
     nothing: NDArray[np.int8]  # (lanes,) zeros, the spins of a neighbour that is missing
 
 
@@ -88,7 +93,7 @@ def dense_lanes(M: NDArray[np.float64], r: NDArray[np.float64], offset: float, w
     kept, change = aligned_empty(d, width), aligned_empty(most, width)
     kept[:] = np.nan
     who = np.zeros(most, np.int32) if most else np.arange(d, dtype=np.int32)
-    return DenseLanes(M, r, offset, kept, change, who, np.zeros(1, np.int64))
+    return DenseLanes(M, r, offset, kept, aligned_empty(1, width), change, who, np.zeros(1, np.int64))
 
 
 def sparse_lanes(
@@ -109,7 +114,10 @@ def sparse_lanes(
     bits = -(data < 0.0).astype(np.int8)
     later = np.append(0, np.cumsum(indices > np.repeat(np.arange(r.size), degree)))
     after = indptr[1:] - np.diff(later[indptr])
-    return SparseLanes(indptr, indices, data, after, r, offset, size, bits, np.zeros(width, np.int8))
+    # Each number is rounded when it is read and each partial sum, four couplings at a time, when it is made.
+    most_cost = 2.0 * (np.abs(r) + np.add.reduceat(np.append(sizes, 0.0), indptr[:-1]) * (degree > 0))
+    error = (6.0 + degree / 4.0) * _ROUNDING * most_cost
+    return SparseLanes(indptr, indices, data, after, r, offset, size, bits, error, np.zeros(width, np.int8))
 
 
 @helper
@@ -133,14 +141,19 @@ def _init_dense(view, s):
 
 @implements(lane_costs, DenseLanes)
 def _dense_costs(view, s, i, out):
-    total = out[0]
+    total = view.total
     if _are_few(view):
-        _fill(total, view.r[i])
-        add_product(out, view.M, i, view.who, view.who.size, view.kept)
+        _fill(total[0], view.r[i])
+        add_product(total, view.M, i, view.who, view.who.size, view.kept)
     else:
-        _copy(total, view.kept[i])
-        add_product(out, view.M, i, view.who, view.count[0], view.change)
-    _multiply(total, -2.0, s[i])
+        _copy(total[0], view.kept[i])
+        add_product(total, view.M, i, view.who, view.count[0], view.change)
+    _cost_of_field(out[0], total[0], s[i])
+
+
+@implements(cost_error, DenseLanes)
+def _dense_error(view, i):
+    return 0.0  # but for the rounding of what is added up in double precision
 
 
 @implements(flip_lanes, DenseLanes)
@@ -173,10 +186,9 @@ def _fill(row, value):
         row[k] = value
 
 
-@vectorised
-def _multiply(row, weight, spin):
-    for k in range(row.size):
-        row[k] *= weight * spin[k]
+@lane_loop()
+def _cost_of_field(out, field, spin):
+    out.write((field.read() * spin.read().to(FLOAT64) * -2.0).to(out.element))
 
 
 @implements(settle_lanes, DenseLanes)
@@ -196,6 +208,11 @@ def _sparse_costs(view, s, i, out):
     _cost_from(view, s, i, view.indptr[i], out[0])
 
 
+@implements(cost_error, SparseLanes)
+def _sparse_error(view, i):
+    return view.error[i]
+
+
 @helper
 def _cost_from(view, s, i, n, out):
     """Write what site i would cost if it had but those neighbours that are in its row from entry n on."""
@@ -212,16 +229,16 @@ def _cost_from(view, s, i, n, out):
 
 @lane_loop()
 def _add_up(out, spin, weight, field, inverted, *neighbours):
-    """Write spin (weight total + field): bytes are added and multiplied as such.
+    """Write spin (weight total + field): bytes are added as such.
 
     Neighbours are pairs of spins and bits, which invert them where they are all 1; `inverted` counts those, as -s is
     the inverse of s plus 1.
     """
-    before, total = spin.read(), inverted
+    total = inverted
     for row, bits in zip(neighbours[::2], neighbours[1::2], strict=True):
         total = total + (row.read() ^ bits)
-    cost = weight * (total.to(INT16) * before.to(INT16)).to(FLOAT64)
-    out.write(cost + field * before.to(FLOAT64))
+    cost = weight.to(out.element) * total.to(out.element) + field.to(out.element)
+    out.write(cost * spin.read().to(out.element))
 
 
 @helper
@@ -253,10 +270,11 @@ def _signed(view, s, n, end):
 
 @lane_loop()
 def _multiply_four(out, spin, p, q, t, u, a, b, c, d, alone, with_spin):
-    total = (a * p.read().to(FLOAT64) + b * q.read().to(FLOAT64)) + (
-        c * t.read().to(FLOAT64) + d * u.read().to(FLOAT64)
+    first, second, third, fourth = (
+        weight.to(out.element) * row.read().to(out.element) for weight, row in ((a, p), (b, q), (c, t), (d, u))
     )
-    out.write((alone + with_spin * spin.read().to(FLOAT64)) * (out.read() + total))
+    total = out.read() + ((first + second) + (third + fourth))
+    out.write((alone.to(out.element) + with_spin.to(out.element) * spin.read().to(out.element)) * total)
 
 
 @helper

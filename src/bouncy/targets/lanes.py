@@ -20,7 +20,15 @@ def init_lanes(view, s):
 
 @generic
 def lane_costs(view, s, i, out):
-    """Write log p(s) - log p(s with site i flipped) of each lane into `out`, (1, lanes)."""
+    """Write log p(s) - log p(s with site i flipped) of each lane into `out`, (1, lanes).
+
+    Where `out` is of single precision the result may be wrong by `cost_error` beside the rounding of what is written.
+    """
+
+
+@generic
+def cost_error(view, i):
+    """Return by how much a cost of site i may be wrong at most where it is computed in single precision."""
 
 
 @generic

@@ -26,7 +26,7 @@ from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.ladder import FROM_ABOVE, FROM_BELOW, NOWHERE, record_ladder
 from bouncy.targets.lanes import park_lane, trade_cluster
 from bouncy.tolls.contract import HEAT_BATH
-from bouncy.tolls.lanes import UNIT, Attempt, exchange, new_attempt
+from bouncy.tolls.lanes import UNIT, Attempt, exchange, new_attempt, share_out
 
 # Clusters are exchanged at every fourth rung after each scan, in turn: one takes as long as some twenty attempted flips
 # in all lanes, and with twice as many the error for the same time is no smaller.
@@ -138,6 +138,7 @@ def _exchange(toll, target, recorder, s):
     for first in range(0, swaps.lane.size, rungs):
         ladder = slice(first, first + rungs)
         _swap(toll, swaps.lane[ladder], swaps.accept[ladder])
+    share_out(toll)
     for n in range(swaps.lane.size // rungs):
         park_lane(target, n, swaps.lane[n * rungs])
     if swaps.lane.size > rungs:

@@ -4,9 +4,9 @@ A lane samples log q + b (log p - log q), where q is a product of independent sp
 passes with probability min(1, e^-c), as in BPS and Metropolis, or 1 / (1 + e^c), as in Gibbs. One comparison serves
 both: u (h + e^c) < 1 for a uniform number u, with h = 0 or 1.
 
-Nearly always the first bits of u and e^c in single precision tell, whatever the rest of u and the error of e^c are.
-Where they do not, in a few of a million attempts, the rest of u is made and double precision decides, so that law and
-draws are those of double precision, whatever a machine rounds in single.
+Nearly always the first bits of u, and c and e^c in single precision, tell, whatever the rest of u and the errors of c
+and e^c are. Where they do not, in a few of a million attempts, the rest of u is made and double precision decides, so
+that law and draws are those of double precision, whatever a machine rounds in single.
 """
 
 from __future__ import annotations
@@ -21,9 +21,13 @@ from bouncy._dispatch import generic, implements, part
 from bouncy._lane_loop import FLOAT32, FLOAT64, INT32, Row, Vector, lane_loop
 from bouncy._memory import aligned_empty
 from bouncy._vector import DRAWN, STEP, exp, rest_of_number, single_exp, single_tanh_half
+from bouncy.targets.lanes import cost_error, lane_costs
 
-# Where e^c is below 1 / STEP, single precision has h + e^c to 1.5e-6; where it is larger, 1 is far away.
-_SURE, _HARDLY = 1.0 - 2e-6, 1.0 + 2e-6
+# Single precision has h + e^c to this share of it and what `cost_error` and the next line add, where e^c is below
+# 1 / STEP: e^c to 1.2e-6, the products before and after it to 6e-8 |c| each. Where it is larger, 1 is far away.
+_ROUNDED = 5e-6
+# The same for a unit of the field of a site in q: part of c, and of what it cancels.
+_ROUNDED_BY_FIELD = 1e-6
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
@@ -31,16 +35,20 @@ class Attempt(NamedTuple):
     """Scratch: what is computed of the site that is tried, in all lanes."""
 
     uniform: NDArray[np.float32]  # (DRAWN, lanes) beginnings of random numbers, for this site and the next ones
-    cost: NDArray[np.float64]  # (1, lanes)
+    single: NDArray[np.float32]  # (1, lanes) costs, by which nearly all lanes decide
+    cost: NDArray[np.float64]  # (1, lanes) costs, where digits count
+    share: NDArray[np.float32]  # (3, lanes) `weight`, `rest` and `bath` of the toll
     change: NDArray[np.int8]  # (lanes,) of the spin
     flips: NDArray[np.float32]  # (lanes,) since they were counted last
 
 
 def new_attempt(width: int) -> Attempt:
     """Return room for an attempt, with no flips so far."""
-    uniform, flips = (aligned_empty(*shape, dtype=np.float32) for shape in ((DRAWN, width), (width,)))
+    uniform, single, share, flips = (
+        aligned_empty(*shape, dtype=np.float32) for shape in ((DRAWN, width), (1, width), (3, width), (width,))
+    )
     flips[:] = 0.0
-    return Attempt(uniform, aligned_empty(1, width), aligned_empty(width, dtype=np.int8), flips)
+    return Attempt(uniform, single, aligned_empty(1, width), share, aligned_empty(width, dtype=np.int8), flips)
 
 
 UNIT = dict.fromkeys(("bath", "weight", "rest"), lambda _: (0.0, 1.0))  # bounds of numbers that are shares
@@ -65,6 +73,16 @@ def new_lane_toll(bath: float, rng: NDArray[np.uint64], d: int) -> LaneToll:
     return LaneToll(rule, rng, np.ones(width), np.zeros(width), np.zeros(d), new_attempt(width))
 
 
+@helper
+def share_out(toll):
+    """Round the temperatures and rules of the lanes to single precision, wherever they may have changed."""
+    share = toll.attempt.share
+    for k in range(share.shape[1]):
+        share[0, k] = toll.weight[k]
+        share[1, k] = toll.rest[k]
+        share[2, k] = toll.bath[k]
+
+
 @generic
 def exchange(toll, target, recorder, s):
     """Have lanes trade their temperatures at the end of a sweep, where they do."""
@@ -79,19 +97,20 @@ def _tempered(cost: Row, spin: Vector, weight: Row, rest: Row, twice: Vector | N
     """Return the costs of a site at the temperatures of the lanes, given twice its field in q, or None for 0."""
     exponent = weight.read() * cost.read()
     if twice is not None:
-        exponent = exponent - rest.read() * (twice * spin.to(FLOAT64))
+        element = exponent.element
+        exponent = exponent - rest.read() * (twice.to(element) * spin.to(element))
     return exponent.to(FLOAT32)
 
 
 @lane_loop(counts=2)
 def _pay_spins(
-    spin: Row, uniform: Row, cost: Row, bath: Row, weight: Row, rest: Row, change: Row, flips: Row,
+    spin: Row, uniform: Row, cost: Row, weight: Row, rest: Row, bath: Row, change: Row, flips: Row, error: Vector,
     twice: Vector | None = None,
 ) -> tuple[Vector, Vector]:  # fmt: skip
-    """Flip the spins that pass for sure, and return which do and which might."""
+    """Flip the spins that pass for sure, and return which do and which might, given the error of single precision."""
     before, u = spin.read(), uniform.read()
-    scale = bath.read().to(FLOAT32) + single_exp(_tempered(cost, before, weight, rest, twice))
-    passes, might = (u + STEP) * scale < _SURE, u * scale < _HARDLY
+    scale = bath.read() + single_exp(_tempered(cost, before, weight, rest, twice))
+    passes, might = (u + STEP) * scale < (1.0 - error).to(FLOAT32), u * scale < (error + 1.0).to(FLOAT32)
     turned = 0 - before
     change.write(passes.choose(turned + turned, 0))
     flips.write(flips.read() + passes.to(FLOAT32))
@@ -119,21 +138,25 @@ def add_spins(total: Row, spin: Row) -> None:
 
 
 @helper
-def pay_lanes(toll, spin, uniform, reference, chains):
-    """Flip a site in the lanes that pass at its cost, and write what changes into `attempt.change`.
+def pay_lanes(toll, target, s, i, uniform, chains):
+    """Flip site i in the lanes that pass at its cost, and write what changes into `attempt.change`.
 
-    `spin`, (lanes,), holds its spins, `uniform` beginnings of random numbers, and `reference` is its field in q. Return
-    in how many lanes the site flipped, and in how many of the first ones, which are chains.
+    `uniform`, (lanes,), holds beginnings of random numbers. Return in how many lanes the site flipped, and in how many
+    of the first ones, which are chains.
     """
-    attempt, weight, rest = toll.attempt, toll.weight, toll.rest
-    cost, change, flips = attempt.cost[0], attempt.change, attempt.flips
+    attempt, spin, reference = toll.attempt, s[i], toll.reference[i]
+    lane_costs(target, s, i, attempt.single)
+    cost, weight, rest, bath = attempt.single[0], attempt.share[0], attempt.share[1], attempt.share[2]
+    change, flips, error = attempt.change, attempt.flips, _ROUNDED + cost_error(target, i)
     if reference == 0.0:
-        total, possible = _pay_spins(spin, uniform, cost, toll.bath, weight, rest, change, flips)
+        total, possible = _pay_spins(spin, uniform, cost, weight, rest, bath, change, flips, error)
     else:
-        twice = 2.0 * reference
-        total, possible = _pay_spins(spin, uniform, cost, toll.bath, weight, rest, change, flips, twice)
+        error += _ROUNDED_BY_FIELD * abs(reference)
+        total, possible = _pay_spins(
+            spin, uniform, cost, weight, rest, bath, change, flips, error, 2.0 * reference
+        )  # fmt: skip
     if possible > total:
-        total += _remove_doubts(toll, spin, uniform, reference)
+        total += _remove_doubts(toll, target, s, i, uniform)
     if chains == spin.size or total == 0:
         return total, total
     counted = 0
@@ -143,12 +166,13 @@ def pay_lanes(toll, spin, uniform, reference, chains):
 
 
 @helper
-def _remove_doubts(toll, spin, uniform, reference):
+def _remove_doubts(toll, target, s, i, uniform):
     """Decide in double precision for the lanes that do not pass for sure, and return how many of them pass."""
-    attempt, passed = toll.attempt, 0
+    attempt, passed, spin = toll.attempt, 0, s[i]
+    lane_costs(target, s, i, attempt.cost)  # right in lanes whose spin has not flipped
     for k in range(spin.size):
         if attempt.change[k] == 0:
-            cost = toll.weight[k] * attempt.cost[0, k] - toll.rest[k] * 2.0 * reference * spin[k]
+            cost = toll.weight[k] * attempt.cost[0, k] - toll.rest[k] * 2.0 * toll.reference[i] * spin[k]
             u = uniform[k] + STEP * rest_of_number(toll.rng, k, uniform[k])
             if u * (toll.bath[k] + exp(cost)) < 1.0:
                 attempt.change[k] = -2 * spin[k]

@@ -9,8 +9,8 @@ from bouncy._vector import DRAWN, draw_beginnings, fetch
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS, has_room
 from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep
-from bouncy.targets.lanes import fetch_lanes, flip_lanes, init_lanes, lane_costs, lanes_failed, settle_lanes
-from bouncy.tolls.lanes import count_flips, exchange, pay_lanes
+from bouncy.targets.lanes import fetch_lanes, flip_lanes, init_lanes, lanes_failed, settle_lanes
+from bouncy.tolls.lanes import count_flips, exchange, pay_lanes, share_out
 
 # Sweeps after which everything that is kept up to date is computed anew, at a cost of one more sweep.
 RESYNC = 256
@@ -29,6 +29,7 @@ def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times,
     attempt = toll.attempt
     records = recorder.open_mean.shape[0] > 0
     events, due = recorder.open_events, recorder.due
+    share_out(toll)
     for sweep in range(n_sweeps):
         follow_lanes(recorder, toll, s)
         bounces, refreshments = clock.count[0], clock.count[1]
@@ -54,8 +55,7 @@ def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times,
                     draw_beginnings(toll.rng, attempt.uniform)
                     drawn = DRAWN
                 drawn -= 1
-                lane_costs(target, s, i, attempt.cost)
-                flipped, counted = pay_lanes(toll, s[i], attempt.uniform[drawn], toll.reference[i], chains)
+                flipped, counted = pay_lanes(toll, target, s, i, attempt.uniform[drawn], chains)
                 if flipped:
                     flip_lanes(target, s, i, attempt.change)
                     if records:
