@@ -53,7 +53,7 @@ def test_what_is_certain_is_right_and_the_rest_is_drawn(rule, spin, states, rng)
         assert passed[uniform + STEP <= most].all()
         assert not passed[uniform >= most].any()
         # Single precision knows small probabilities to less than STEP.
-        drawn.extend(passed[(uniform < most) & (most < uniform + STEP) & (4 * STEP < most) & (most < 1e-3)])
+        drawn.extend(passed[(uniform < most) & (most < uniform + STEP) & (most > 4 * STEP) & (most < 1e-3)])
     assert len(drawn) > 50
     assert 0.2 < np.mean(drawn) < 0.8
 
