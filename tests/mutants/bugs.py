@@ -747,7 +747,7 @@ BUGS = (
         "51b",
         "an era goes on although its drift is larger than sites were left alone for",
         (Edit(EXPONENTIAL, "max(-(t - leg[T_ERA] + _SLACK) / clock.line.shape[0], _LOWEST_DRIFT)", "_LOWEST_DRIFT"),),
-        ("tests/clocks/test_clocks.py::test_events_are_those_of_the_paper[billiard-exponential-200]",),
+        ("tests/clocks/test_clocks.py::test_events_are_those_of_the_paper[billiard-exponential-600]",),
     ),
     Bug(
         "51c",

@@ -91,7 +91,7 @@ BOUNCES, REFRESHMENTS, N_NEAR, N_DUE, NEXT_DUE, WINDOW = range(6)
 _TOGETHER = 16
 # Length of a window in units of d^(1/4): longer ones make fewer passes over all sites, and more sites near. Up to
 # _SMALL sites they are passed over in each leg anyway.
-_WINDOW, _SMALL, _SMALL_WINDOW = 3.0, 64, 100.0
+_WINDOW, _SMALL, _SMALL_WINDOW = 3.0, 512, 100.0
 # Up to so many sites near their walls are all sorted in each leg, whether they hit in it or not.
 _FEW = 32
 _ALL = np.arange(_FEW, dtype=np.int32)
