@@ -33,7 +33,7 @@ from helpers.literal import BOUNCED, CROSSED, REFRESHED, Path, literal_bps
 from helpers.statistics import z_test
 
 SEED = base_seed()
-DIMENSIONS = [1, 3, 7, 64, *(pytest.param(d, marks=pytest.mark.slow) for d in (2, 200))]
+DIMENSIONS = [1, 3, 7, 64, *(pytest.param(d, marks=pytest.mark.slow) for d in (2, 600))]
 # State of a clock that holds its numbers of bounces and refreshments.
 BOUNCES, REFRESHMENTS = 0, 1
 

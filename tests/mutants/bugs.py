@@ -384,7 +384,8 @@ BUGS = (
             Edit(EXPONENTIAL, "t_end = min(t_stop, leg[T_REFRESH], leg[T_KNOWN])", "t_end = min(t_stop, leg[T_KNOWN])"),
             Edit(
                 EXPONENTIAL,
-                "            _bounce(clock, t_bounce)\n",
+                "            _bounce(clock, leg[T_BOUNCE])\n",
+                "            t_bounce = leg[T_BOUNCE]\n"
                 "            _bounce(clock, t_bounce)\n"
                 "            if leg[T_REFRESH] <= t_bounce:\n"
                 "                position(clock, t_bounce, clock.scratch[0], clock.scratch[1])\n"
@@ -746,7 +747,7 @@ BUGS = (
         "51b",
         "an era goes on although its drift is larger than sites were left alone for",
         (Edit(EXPONENTIAL, "max(-(t - leg[T_ERA] + _SLACK) / clock.line.shape[0], _LOWEST_DRIFT)", "_LOWEST_DRIFT"),),
-        ("tests/clocks/test_clocks.py::test_events_are_those_of_the_paper[billiard-exponential-200]",),
+        ("tests/clocks/test_clocks.py::test_events_are_those_of_the_paper[billiard-exponential-600]",),
     ),
     Bug(
         "51c",
@@ -770,7 +771,25 @@ BUGS = (
         "53b",
         "hits of a leg that share a bucket are left out of order",
         (Edit("clocks/_sorting.py", "while j > 0 and sorted_keys[j - 1] > key:", "while j > k:"),),
-        ("tests/clocks/test_clocks.py::test_positions_are_those_of_the_paper[billiard-exponential-1000]",),
+        ("tests/clocks/test_clocks.py::test_positions_are_those_of_the_paper[billiard-exponential-5000]",),
+    ),
+    Bug(
+        "53c",
+        "two hits of a leg at the same time count as one",
+        (Edit("clocks/_ranking.py", "        _number(keys, _PLACES)\n", ""),),
+        ("tests/clocks/test_sorting.py::test_any_few_keys",),
+    ),
+    Bug(
+        "53d",
+        "a site that has still to hit in this leg is where its mirror image is",
+        (Edit(EXPONENTIAL, "        w[i] = -w[i]\n", ""),),
+        ("tests/clocks/test_clocks.py::test_positions_are_those_of_the_paper[billiard-exponential-65]",),
+    ),
+    Bug(
+        "53e",
+        "what climbing to the end of a leg without a bounce costs is not spent",
+        (Edit(EXPONENTIAL, "max(budget - max(slope, 0.0) * (horizon - last), 0.0)", "budget"),),
+        ("tests/clocks/test_clocks.py::test_events_are_those_of_the_paper[billiard-exponential-64]",),
     ),
     # The general engine.
     Bug(

@@ -4,10 +4,12 @@ In z = |y| and w = sign(y) v the slope of the potential is W = sum w_i, constant
 w_i into -w_i; once the budget is spent by climbing, a bounce takes 2 W / d from every w_i, which turns W into -W.
 
 Between two bounces each site meets its wall at most once, and about sqrt(d) of the sites do, so a leg (the path
-between two bounces) needs one pass over the sites to select and sort those. The pass is kept short in turn: because a
-bounce changes all w_i by the same small amount, a site whose wall is far away can be left alone for many legs. Time is
-divided into windows, and only the sites that may meet their walls within a window are passed over in its legs. In
-which one that is, is noted when a site is left alone.
+between two bounces) needs one pass over the sites to select and sort those. Its hits tell where it ends, so that it is
+found as a whole when it begins, and `fill` only hands it over.
+
+The pass is kept short in turn: because a bounce changes all w_i by the same small amount, a site whose wall is far
+away can be left alone for many legs. Time is divided into windows, and only the sites that may meet their walls within
+a window are passed over in its legs. In which one that is, is noted when a site is left alone.
 
 Nothing moves: in an era of several windows the distance of site i is (z_i + offset) + (w_i + drift) (t - t_era), and a
 bounce changes offset and drift, which all sites share.
@@ -28,6 +30,7 @@ from bouncy._inlining import INLINED
 from bouncy._lane_loop import INT8, lane_loop
 from bouncy._random import exponential, fill_sphere
 from bouncy._vector import fetch_number
+from bouncy.clocks._ranking import MOST_RANKED, rank_pairs
 from bouncy.clocks._selecting import select
 from bouncy.clocks._sorting import sort_pairs
 from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, mean_speed, position, restart, shift
@@ -35,7 +38,7 @@ from bouncy.clocks.contract import LONGEST, MOST_EVENTS, Clock, fill, mean_speed
 
 def _leg_bounds(clock):
     low, high = np.full(11, -LONGEST), np.full(11, LONGEST)
-    high[T_REFRESH] = inf
+    high[T_REFRESH] = high[T_BOUNCE] = inf
     low[REFRESH_RATE] = high[REFRESH_RATE] = clock.leg[REFRESH_RATE]
     return low, high
 
@@ -61,20 +64,25 @@ class ExponentialBilliard(NamedTuple):
     near: NDArray[np.uint32]  # (d,) sites that may in this window
     near_z: NDArray[np.float64]  # (whole,) their z_i, for which `line` has old ones
     near_w: NDArray[np.float64]  # (whole,) their w_i
-    due: NDArray[np.uint32]  # (d,) positions in `near` of the sites that hit in this leg, in the order of their times
+    due: NDArray[np.uint32]  # (d,) sites that hit in this leg, in the order of their times
     due_time: NDArray[np.float64]  # (d,) those times, measured from the beginning of the leg
     leg: NDArray[np.float64]  # (11,) see the indices below
     count: NDArray[np.int64]  # type: ignore[assignment]  # (6,) see the indices below, shadows tuple.count
     rng: NDArray[np.uint64]  # (4,)
     scratch: NDArray[np.float64]  # (2, d)
     chosen: NDArray[np.int8]  # (whole,) scratch, like the rest
-    selected: NDArray[np.int32]  # (whole,)
+    selected: NDArray[np.int32]  # (more,) positions in `near` of the sites that hit soon
+    hit_z: NDArray[np.float64]  # (more,) their z_i
+    hit_w: NDArray[np.float64]  # (more,) their w_i
+    hit_time: NDArray[np.float64]  # (more,) times at which they hit
+    next: NDArray[np.int32]  # (more,) positions in `near` in the order of these times
+    next_time: NDArray[np.float64]  # (more,) the times in order
     buckets: NDArray[np.int32]  # (3 d + 1,)
 
 
 # Indices into `leg`.
 (
-    T_LEG, T_KNOWN, T_EVENT, T_REFRESH, REFRESH_RATE, SLOPE, BUDGET, T_ERA, T_WINDOW_END, DRIFT, OFFSET,
+    T_LEG, T_KNOWN, T_BOUNCE, T_REFRESH, REFRESH_RATE, SLOPE, BUDGET, T_ERA, T_WINDOW_END, DRIFT, OFFSET,
 ) = range(11)  # fmt: skip
 # Indices into `count`. The first two are read by the recorder of every clock.
 BOUNCES, REFRESHMENTS, N_NEAR, N_DUE, NEXT_DUE, WINDOW = range(6)
@@ -83,7 +91,12 @@ BOUNCES, REFRESHMENTS, N_NEAR, N_DUE, NEXT_DUE, WINDOW = range(6)
 _TOGETHER = 16
 # Length of a window in units of d^(1/4): longer ones make fewer passes over all sites, and more sites near. Up to
 # _SMALL sites they are passed over in each leg anyway.
-_WINDOW, _SMALL, _SMALL_WINDOW = 3.0, 64, 100.0
+_WINDOW, _SMALL, _SMALL_WINDOW = 3.0, 512, 100.0
+# Up to so many sites near their walls are all sorted in each leg, whether they hit in it or not.
+_FEW = 32
+_ALL = np.arange(_FEW, dtype=np.int32)
+# When a site hits its wall that moves away from it.
+_NEVER = 1e300
 # The slope grows by 1 per unit time and is at most a few units, so that the drift is -t / d but for a few 1 / d. Sites
 # are left alone for as long as -(t + _SLACK) / d allows; an era ends at once where the drift falls below that.
 _SLACK = 6.0
@@ -108,6 +121,7 @@ def _whole(n):
 
 def _allocate(d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> ExponentialBilliard:
     whole = int(_whole(d))
+    more = whole + _TOGETHER
     clock = ExponentialBilliard(
         line=np.zeros((d, 2)),
         wake=np.full(whole, _ERA, np.int8),
@@ -121,7 +135,12 @@ def _allocate(d: int, refreshment_rate: float, state: NDArray[np.uint64]) -> Exp
         rng=state,
         scratch=np.empty((2, d)),
         chosen=np.empty(whole, np.int8),
-        selected=np.empty(whole, np.int32),
+        selected=np.empty(more, np.int32),
+        hit_z=np.empty(more),
+        hit_w=np.empty(more),
+        hit_time=np.empty(more),
+        next=np.empty(more, np.int32),
+        next_time=np.empty(more),
         buckets=np.empty(3 * d + 1, np.int32),
     )
     clock.leg[REFRESH_RATE] = refreshment_rate
@@ -170,7 +189,6 @@ def _new_velocity(clock, t):
     fill_sphere(clock.rng, clock.scratch[1])
     leg[T_REFRESH] = t + exponential(clock.rng) / leg[REFRESH_RATE] if leg[REFRESH_RATE] > 0.0 else inf
     leg[BUDGET] = exponential(clock.rng)
-    leg[T_EVENT] = t
     _open_era(clock, t)
 
 
@@ -223,6 +241,8 @@ def _open_window(clock, t):
         i = near[j]
         clock.near_z[j] = line[i, 0]
         clock.near_w[j] = line[i, 1]
+    for j in range(n, _whole(n)):
+        clock.near_w[j] = _FASTEST
     leg[T_WINDOW_END] = leg[T_ERA] + (count[WINDOW] + 1) * _window(d)
     count[N_NEAR] = n
     _start_leg(clock, t)
@@ -269,61 +289,109 @@ def _mark_compiled(z, w, chosen, end, behind):
     return lambda z, w, chosen, end, behind: _mark_vectors(z, w, chosen, end, behind)
 
 
-@helper
-def _start_leg(clock, t):
-    """List the sites that hit their walls soon after time t, where a leg begins."""
-    leg, count = clock.leg, clock.count
-    near_z, near_w, chosen = clock.near_z, clock.near_w, clock.chosen
-    offset, drift, elapsed = leg[OFFSET], leg[DRIFT], t - leg[T_ERA]
-    # The slope grows by about 1 per unit time, and spends the budget while it is positive.
-    slope = leg[SLOPE]
-    climbed = max(slope, 0.0)
-    horizon = min(np.sqrt(climbed * climbed + 2.0 * leg[BUDGET]) - slope + _MARGIN, leg[T_WINDOW_END] - t)
-    # Those that are behind their walls at the horizon.
-    end = elapsed + horizon
-    behind = -(offset + drift * end)
-    whole = _whole(count[N_NEAR])
-    _mark(near_z[:whole], near_w[:whole], chosen[:whole], end, behind)
-    n = _sort_due(clock, select(chosen, count[N_NEAR], clock.selected), elapsed, horizon)
-    leg[T_LEG] = t
-    leg[T_KNOWN] = t + horizon
-    count[N_DUE] = n
-    count[NEXT_DUE] = 0
-
-
-@helper
-def _sort_due(clock, n, elapsed, horizon):
-    """Write those of the n selected sites that hit into `due` in the order of their times; return how many they are.
+def _hit_times(times, z, w, offset, drift, elapsed):
+    """Write when sites hit their walls, measured from the time `elapsed` of the era.
 
     Rounding may leave a site behind its wall by the last bit: it hits now, unless it is on its way from it.
     """
-    due, due_time, selected, near_z, near_w = clock.due, clock.due_time, clock.selected, clock.near_z, clock.near_w
-    offset, drift = clock.leg[OFFSET], clock.leg[DRIFT]
-    hits = 0
-    if n <= 12:
-        for k in range(n):
-            j = np.uint32(selected[k])
-            speed = near_w[j] + drift
-            if speed < 0.0:
-                time = max(near_z[j] + offset + speed * elapsed, 0.0) / -speed
-                m = hits
-                while m > 0 and due_time[m - 1] > time:
-                    due_time[m] = due_time[m - 1]
-                    due[m] = due[m - 1]
-                    m -= 1
-                due_time[m] = time
-                due[m] = j
-                hits += 1
+    speed = w + drift
+    away = np.maximum(z + offset + speed * elapsed, 0.0)
+    times[:] = _NEVER
+    np.divide(away, -speed, out=times, where=speed < 0.0)
+
+
+@lane_loop()
+def _hit_times_vectors(times, z, w, offset, drift, elapsed):
+    speed = w.read() + drift
+    away = z.read() + offset + speed * elapsed
+    times.write((speed < 0.0).choose((away < 0.0).choose(0.0, away) / (0.0 - speed), _NEVER))
+
+
+@overload(_hit_times, strict=False, jit_options=INLINED)
+def _hit_times_compiled(times, z, w, offset, drift, elapsed):
+    return lambda times, z, w, offset, drift, elapsed: _hit_times_vectors(times, z, w, offset, drift, elapsed)
+
+
+@helper
+def _start_leg(clock, t):
+    """List the hits of the leg that begins at time t: up to its bounce, or as far as they are known."""
+    leg = clock.leg
+    elapsed, horizon = t - leg[T_ERA], leg[T_WINDOW_END] - t
+    n = clock.count[N_NEAR]
+    if n <= _FEW:
+        whole = _whole(n)
+        times = clock.hit_time[:whole]
+        _hit_times(times, clock.near_z[:whole], clock.near_w[:whole], leg[OFFSET], leg[DRIFT], elapsed)
+        rank_pairs(times, _ALL, n, clock.next_time, clock.next)
     else:
-        times = clock.scratch[0]
-        for k in range(n):
-            j = np.uint32(selected[k])
-            speed = near_w[j] + drift
-            times[hits] = max(near_z[j] + offset + speed * elapsed, 0.0) / -speed
-            selected[hits] = j
-            hits += speed < 0.0
-        sort_pairs(times[:hits], selected, horizon, due_time, due, clock.buckets)
-    return hits
+        # The slope grows by about 1 per unit time, and spends the budget while it is positive.
+        climbed = max(leg[SLOPE], 0.0)
+        horizon = min(np.sqrt(climbed * climbed + 2.0 * leg[BUDGET]) - leg[SLOPE] + _MARGIN, horizon)
+        n = _sort_soon(clock, elapsed, horizon)
+    leg[T_LEG] = t
+    leg[T_KNOWN] = t + horizon
+    _spend_budget(clock, n, horizon)
+
+
+@helper
+def _sort_soon(clock, elapsed, horizon):
+    """Sort the sites that hit their walls up to the horizon by their times, and return how many they are."""
+    near_z, near_w, selected, times = clock.near_z, clock.near_w, clock.selected, clock.hit_time
+    offset, drift, n_near = clock.leg[OFFSET], clock.leg[DRIFT], clock.count[N_NEAR]
+    # Those that are behind their walls at the horizon.
+    end = elapsed + horizon
+    whole = _whole(n_near)
+    _mark(near_z[:whole], near_w[:whole], clock.chosen[:whole], end, -(offset + drift * end))
+    n = select(clock.chosen, n_near, selected)
+    # A processor foresees the ends of loops over whole vectors. What fills up the last one never hits.
+    whole = _whole(n)
+    for k in range(_TOGETHER):
+        selected[n + k] = 0
+    for k in range(whole):
+        j = np.uint32(selected[k])
+        clock.hit_z[k] = near_z[j]
+        clock.hit_w[k] = near_w[j]
+    for k in range(_TOGETHER):
+        clock.hit_w[n + k] = _FASTEST
+    _hit_times(times[:whole], clock.hit_z[:whole], clock.hit_w[:whole], offset, drift, elapsed)
+    if n <= MOST_RANKED:
+        rank_pairs(times[:whole], selected, n, clock.next_time, clock.next)
+    else:
+        sort_pairs(times[:n], selected, horizon, clock.next_time, clock.next, clock.buckets)
+    return n
+
+
+@helper
+def _spend_budget(clock, n, horizon):
+    """Follow the leg along the next n hits to its bounce or to the horizon, and reflect the sites that hit on the way.
+
+    The mirror image of the path of a site meets the wall at the same time and leaves it with the new speed.
+    """
+    leg, count, near_z, near_w = clock.leg, clock.count, clock.near_z, clock.near_w
+    slope, budget, twice_drift, twice_offset = leg[SLOPE], leg[BUDGET], 2.0 * leg[DRIFT], 2.0 * leg[OFFSET]
+    last = 0.0
+    hits = 0
+    for k in range(n):
+        time = clock.next_time[k]
+        spent = max(slope, 0.0) * (time - last)
+        if time > horizon or spent > budget:
+            break
+        j = np.uint32(clock.next[k])
+        budget -= spent
+        last = time
+        w = near_w[j]
+        slope -= 2.0 * w + twice_drift
+        near_z[j] = -near_z[j] - twice_offset
+        near_w[j] = -w - twice_drift
+        clock.due[k] = clock.near[j]
+        clock.due_time[k] = time
+        hits += 1
+    wait = last + budget / slope if slope > 0.0 else inf
+    leg[T_BOUNCE] = leg[T_LEG] + wait if wait <= horizon else inf
+    leg[SLOPE] = slope
+    leg[BUDGET] = max(budget - max(slope, 0.0) * (horizon - last), 0.0)
+    count[N_DUE] = hits
+    count[NEXT_DUE] = 0
 
 
 @helper
@@ -332,7 +400,6 @@ def _bounce(clock, t):
     kick = -2.0 * leg[SLOPE] / clock.line.shape[0]
     leg[SLOPE] = -leg[SLOPE]
     leg[BUDGET] = exponential(clock.rng)
-    leg[T_EVENT] = t
     clock.count[BOUNCES] += 1
     # Distances are the same before and after.
     leg[DRIFT] += kick
@@ -346,38 +413,14 @@ def _bounce(clock, t):
 @implements(fill, ExponentialBilliard)
 def _fill(clock, t_stop, times, sites):
     leg, count = clock.leg, clock.count
-    near, near_z, near_w, due, due_time = clock.near, clock.near_z, clock.near_w, clock.due, clock.due_time
-    capacity = times.size
     n = 0
     while True:
         t_end = min(t_stop, leg[T_REFRESH], leg[T_KNOWN])
-        t_leg, t_event = leg[T_LEG], leg[T_EVENT]
-        slope, budget, drift, offset = leg[SLOPE], leg[BUDGET], leg[DRIFT], leg[OFFSET]
-        k, n_due = count[NEXT_DUE], count[N_DUE]
-        while k < n_due and n < capacity:
-            t_hit = max(t_leg + due_time[k], t_event)
-            spent = max(slope, 0.0) * (t_hit - t_event)
-            if t_hit > t_end or spent > budget:
-                break
-            j = due[k]
-            times[n] = t_hit
-            sites[n] = near[j]
-            n += 1
-            k += 1
-            budget -= spent
-            t_event = t_hit
-            w = near_w[j]
-            slope -= 2.0 * (w + drift)
-            # The mirror image of the path meets the wall at the same time and leaves it with the new speed.
-            near_z[j] = -near_z[j] - 2.0 * offset
-            near_w[j] = -w - 2.0 * drift
-        leg[T_EVENT], leg[SLOPE], leg[BUDGET] = t_event, slope, budget
-        count[NEXT_DUE] = k
-        if n == capacity:
+        n = _hand_over(clock, t_end, times, sites, n)
+        if n == times.size:
             return n, False
-        t_bounce = t_event + budget / slope if slope > 0.0 else inf
-        if t_bounce <= t_end:
-            _bounce(clock, t_bounce)
+        if leg[T_BOUNCE] <= t_end:
+            _bounce(clock, leg[T_BOUNCE])
         elif t_end == t_stop:
             return n, True
         elif t_end == leg[T_REFRESH]:
@@ -390,12 +433,32 @@ def _fill(clock, t_stop, times, sites):
             _start_leg(clock, t_end)
 
 
+@helper
+def _hand_over(clock, t_end, times, sites, n):
+    """Write the hits of this leg up to t_end from index n on, and return how many the buffers hold then."""
+    leg, count, due_time = clock.leg, clock.count, clock.due_time
+    t_leg, first = leg[T_LEG], count[NEXT_DUE]
+    last = max(min(count[N_DUE], first + times.size - n), first)
+    if t_end < min(leg[T_BOUNCE], leg[T_KNOWN]):
+        k = first
+        while k < last and t_leg + due_time[k] <= t_end:
+            k += 1
+        last = k
+    # Indices of slices are never negative, which makes this vector code.
+    due, due_time, times, sites = clock.due[first:last], due_time[first:last], times[n:], sites[n:]
+    for k in range(last - first):
+        times[k] = t_leg + due_time[k]
+        sites[k] = due[k]
+    count[NEXT_DUE] = last
+    return n + last - first
+
+
 @implements(shift, ExponentialBilliard)
 def _shift(clock, elapsed):
     leg = clock.leg
     leg[T_LEG] -= elapsed
     leg[T_KNOWN] -= elapsed
-    leg[T_EVENT] -= elapsed
+    leg[T_BOUNCE] -= elapsed
     leg[T_REFRESH] -= elapsed
     leg[T_ERA] -= elapsed
     leg[T_WINDOW_END] -= elapsed
@@ -411,3 +474,8 @@ def _position(clock, t, z, w):
         i = clock.near[j]
         w[i] = clock.near_w[j] + drift
         z[i] = max(clock.near_z[j] + offset + w[i] * elapsed, 0.0)
+    # What hits in the rest of the leg has been reflected already.
+    for k in range(clock.count[NEXT_DUE], clock.count[N_DUE]):
+        i = clock.due[k]
+        z[i] = max(w[i] * (clock.leg[T_LEG] + clock.due_time[k] - t), 0.0)
+        w[i] = -w[i]
