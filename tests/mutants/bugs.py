@@ -2104,13 +2104,13 @@ BUGS = (
     Bug(
         "F30",
         "costs are taken for exact where single precision has them wrong",
-        (Edit(LANE_TOLL, "_ROUNDED + cost_error(target, i)", "_ROUNDED"),),
+        (Edit(LANE_TOLL, "error = _ROUNDED + cost_error(target, i)", "error = _ROUNDED"),),
         ("tests/tolls/test_lanes.py::test_costs_that_single_precision_has_wrong_are_seen_through[0.0-0.001-0.0]",),
     ),
     Bug(
         "F31",
         "fields of q are taken for exact where single precision rounds them",
-        (Edit(LANE_TOLL, "        error += _ROUNDED_BY_FIELD * abs(reference)\n", ""),),
+        (Edit(LANE_TOLL, " + _ROUNDED_BY_FIELD * abs(reference)", ""),),
         ("tests/tolls/test_lanes.py::test_costs_that_single_precision_has_wrong_are_seen_through[-400.0-1e-06-0.0]",),
     ),
     Bug(
@@ -2118,6 +2118,18 @@ BUGS = (
         "the error of costs in single precision does not grow with the number of couplings",
         (Edit(FIELD_LANES, "(6.0 + degree / 4.0) * _ROUNDING * most_cost", "_ROUNDING * np.abs(r)"),),
         ("tests/targets/test_lanes.py::test_single_precision_is_as_exact_as_it_says[hub-1.0]",),
+    ),
+    Bug(
+        "F34",
+        "an error of costs counts on one side alone",
+        (Edit(LANE_TOLL, "1.0 + 2.0 * error if error < _USELESS else np.inf", "1.0 + _ROUNDED"),),
+        ("tests/tolls/test_lanes.py::test_costs_that_single_precision_has_wrong_are_seen_through[0.0-0.001-0.0]",),
+    ),
+    Bug(
+        "F35",
+        "large errors of costs are taken for small ones",
+        (Edit(LANE_TOLL, "error if error < _USELESS else np.inf", "error"),),
+        ("tests/tolls/test_lanes.py::test_costs_that_single_precision_has_wrong_are_seen_through[0.0-10.0-0.0]",),
     ),
     Bug(
         "F33",

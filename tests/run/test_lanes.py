@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import bouncy
 from bouncy.run import remote
 from bouncy.run.driver import restored_workers
 from bouncy.workers.contract import flocks_of
 from conftest import base_seed
-from helpers.statistics import coverage_test
+from helpers.statistics import coverage_test, z_test
 from run.test_executors import Inline
 from storage.comparing import different
 from storage.forged import rewrite
@@ -228,6 +229,20 @@ def test_chains_begin_where_they_are_told_to_and_stuck_ones_are_noticed():
     together = sample(magnet, "bps-gaussian", initial=np.ones((20, 12), np.int8), draws=200)
     assert not any("different modes" in text for text in together.diagnostics["warnings"])
     assert together.diagnostics["rhat"]["magnetisation"] < 1.5 < run.diagnostics["rhat"]["magnetisation"]
+
+
+@pytest.mark.parametrize("size", [1e4, 1e6, 1e11])
+def test_huge_couplings_that_cancel_leave_what_is_small(size):
+    """Catches costs in single precision that are believed where couplings drown the field of a site.
+
+    Two sites that are always equal pull a third one in opposite directions. Its mean is seen to 0.05.
+    """
+    M = np.zeros((3, 3))
+    M[0, 1], M[0, 2], M[1, 2] = size, -size, -4.0 * size
+    target = bouncy.MRF(scipy.sparse.csr_array(M + M.T), [0.4, 0.0, 0.0])
+    run = sample(target, "gibbs", initial=[1, 1, 1], draws=10_000)
+    assert (run.draws[..., 1:] == 1).all()
+    z_test(run.draws[..., 0].mean(axis=1), -np.tanh(0.4), detect=0.05).check()
 
 
 def test_log_prob_of_a_state_is_one_number():

@@ -104,7 +104,9 @@ def test_single_precision_is_as_exact_as_it_says(name, scale, rng):
     cost_errors_of_view(view, error)
     wrong, rounded = np.abs(single - exact)[:, 0], 2.0**-24 * np.abs(exact[:, 0])
     assert (wrong <= 1.01 * (rounded + error[:, None])).all()
-    assert (error <= 1000.0 * (wrong.max(axis=1) + 2.0**-24 * scale)).all()
+    known = error < np.inf  # else the numbers may be out of the range of single precision
+    assert known.all() or scale == 1e36
+    assert (error <= 1000.0 * (wrong.max(axis=1) + 2.0**-24 * scale))[known].all()
 
 
 @pytest.mark.parametrize("name", ["dense 60", "sparse lattice"])

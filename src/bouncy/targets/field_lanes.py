@@ -43,8 +43,8 @@ _PUT_OFF = ((48, 8), (200, 16), (1 << 62, 32))
 _CLOSE = 1 << 18
 # Up to so many neighbours of a site of a sparse model are added up as bytes where couplings differ by signs alone.
 _NEIGHBOURS = 8
-# By what share of it single precision rounds a number.
-_ROUNDING = 2.0**-24
+# By what share of it single precision rounds a number, and numbers that it has for sure.
+_ROUNDING, _IN_RANGE = 2.0**-24, 1e37
 
 
 @part("kept")
@@ -64,6 +64,7 @@ class DenseLanes(NamedTuple):
     change: NDArray[np.float64]  # (most, lanes) of the spins, put off; of few sites, most = 0
     who: NDArray[np.int32]  # (most,) the sites that these are of; of few sites, all of them
     count: NDArray[np.int64]  # type: ignore[assignment]  # (1,) how many there are, shadows tuple.count
+    error: float  # of costs in single precision: none but their rounding, if they are in its range
 
 
 @part()
@@ -93,7 +94,8 @@ def dense_lanes(M: NDArray[np.float64], r: NDArray[np.float64], offset: float, w
     kept, change = aligned_empty(d, width), aligned_empty(most, width)
     kept[:] = np.nan
     who = np.zeros(most, np.int32) if most else np.arange(d, dtype=np.int32)
-    return DenseLanes(M, r, offset, kept, aligned_empty(1, width), change, who, np.zeros(1, np.int64))
+    error = 0.0 if np.abs(M).sum(axis=1).max() + np.abs(r).max() < _IN_RANGE else np.inf
+    return DenseLanes(M, r, offset, kept, aligned_empty(1, width), change, who, np.zeros(1, np.int64), error)
 
 
 def sparse_lanes(
@@ -153,7 +155,7 @@ def _dense_costs(view, s, i, out):
 
 @implements(cost_error, DenseLanes)
 def _dense_error(view, i):
-    return 0.0  # but for the rounding of what is added up in double precision
+    return view.error
 
 
 @implements(flip_lanes, DenseLanes)

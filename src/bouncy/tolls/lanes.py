@@ -28,6 +28,8 @@ from bouncy.targets.lanes import cost_error, lane_costs
 _ROUNDED = 5e-6
 # The same for a unit of the field of a site in q: part of c, and of what it cancels.
 _ROUNDED_BY_FIELD = 1e-6
+# Where c is not known any better, single precision tells nothing.
+_USELESS = 0.5
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
@@ -104,13 +106,13 @@ def _tempered(cost: Row, spin: Vector, weight: Row, rest: Row, twice: Vector | N
 
 @lane_loop(counts=2)
 def _pay_spins(
-    spin: Row, uniform: Row, cost: Row, weight: Row, rest: Row, bath: Row, change: Row, flips: Row, error: Vector,
-    twice: Vector | None = None,
+    spin: Row, uniform: Row, cost: Row, weight: Row, rest: Row, bath: Row, change: Row, flips: Row,
+    surely: Vector, hardly: Vector, twice: Vector | None = None,
 ) -> tuple[Vector, Vector]:  # fmt: skip
-    """Flip the spins that pass for sure, and return which do and which might, given the error of single precision."""
+    """Flip the spins that pass for sure, below `surely`, and return which do and which might, below `hardly`."""
     before, u = spin.read(), uniform.read()
     scale = bath.read() + single_exp(_tempered(cost, before, weight, rest, twice))
-    passes, might = (u + STEP) * scale < (1.0 - error).to(FLOAT32), u * scale < (error + 1.0).to(FLOAT32)
+    passes, might = (u + STEP) * scale < surely.to(FLOAT32), u * scale < hardly.to(FLOAT32)
     turned = 0 - before
     change.write(passes.choose(turned + turned, 0))
     flips.write(flips.read() + passes.to(FLOAT32))
@@ -147,13 +149,15 @@ def pay_lanes(toll, target, s, i, uniform, chains):
     attempt, spin, reference = toll.attempt, s[i], toll.reference[i]
     lane_costs(target, s, i, attempt.single)
     cost, weight, rest, bath = attempt.single[0], attempt.share[0], attempt.share[1], attempt.share[2]
-    change, flips, error = attempt.change, attempt.flips, _ROUNDED + cost_error(target, i)
+    change, flips = attempt.change, attempt.flips
+    # With an error x of c, e^c is wrong by a factor between 1 - x and 1 / (1 - x), which is at most 1 + 2 x.
+    error = _ROUNDED + cost_error(target, i) + _ROUNDED_BY_FIELD * abs(reference)
+    surely, hardly = 1.0 - error, 1.0 + 2.0 * error if error < _USELESS else np.inf
     if reference == 0.0:
-        total, possible = _pay_spins(spin, uniform, cost, weight, rest, bath, change, flips, error)
+        total, possible = _pay_spins(spin, uniform, cost, weight, rest, bath, change, flips, surely, hardly)
     else:
-        error += _ROUNDED_BY_FIELD * abs(reference)
         total, possible = _pay_spins(
-            spin, uniform, cost, weight, rest, bath, change, flips, error, 2.0 * reference
+            spin, uniform, cost, weight, rest, bath, change, flips, surely, hardly, 2.0 * reference
         )  # fmt: skip
     if possible > total:
         total += _remove_doubts(toll, target, s, i, uniform)
