@@ -80,7 +80,7 @@ class PathRun(Run):
 
     @property
     def has_expectations(self) -> bool:
-        """Whether expectations given the other variables were recorded, as by "gibbs"."""
+        """Whether expectations given the other variables were recorded: not of a `bouncy.Density`."""
         return PATH + "mean" in self._data.open[0]
 
     @cached_property
