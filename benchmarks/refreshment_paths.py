@@ -23,8 +23,8 @@ TITLE = "Refreshments of the bouncy particle, against the default"
 NOTE = (
     f"In units of the default, which is {DEFAULT_RATE:g} per unit time, or about {pi * DEFAULT_RATE:.2f} sqrt(d) per "
     "sweep. "
-    "Squared error x CPU time of E[x_i], averaged over variables, and of E[sum_i x_i^2]; below 1 is better. From 16 "
-    "batches of a run; median over runs."
+    "Squared error x CPU time of E[x_i], averaged over variables, and of E[sum_i x_i^2], integrals over the path; "
+    "below 1 is better. From 16 batches of a run; median over runs."
 )
 HEADER = "model | estimate | refreshment"
 
@@ -71,12 +71,12 @@ def _measure(problem: Problem, quick: bool) -> list[Figure]:
 
 def _square(run: Any) -> Array:
     """Return E[sum_i x_i^2], (1,)."""
-    square: Array = (run.variance + run.mean**2).sum(keepdims=True)
+    square: Array = (run.path_variance + run.path_mean**2).sum(keepdims=True)
     return square
 
 
 READ: dict[str, Callable[[Any], Array]] = {
-    "E[x_i]": lambda run: run.mean,
+    "E[x_i]": lambda run: run.path_mean,
     "E[sum x_i^2]": _square,
 }
 

@@ -1391,6 +1391,24 @@ BUGS = (
         (engine("gibbs::test_errors_of_intervals_are_those_of_the_best_estimate"),),
     ),
     Bug(
+        "P72",
+        "laws at the end of a sweep of the particle, of coordinates instead of values",
+        (Edit(FLIGHT, "view, flight.p, flight.F, sweep_time)", "view, flight.y, flight.F, sweep_time)"),),
+        (engine(MOMENTS, "mixed-binary-gaussian-truncated-bps"), engine(MOMENTS, "spike-slab-bps")),
+    ),
+    Bug(
+        "P73",
+        "a particle that goes on where a variable has no law given the others",
+        (Edit(FLIGHT, "    return has_laws\n", "    return True\n"),),
+        (engine("gibbs::test_a_density_without_an_integral_is_refused", "bps"),),
+    ),
+    Bug(
+        "P74",
+        "a run of a particle that is read without the expectations that its target has",
+        (Edit("storage/unpack.py", "if known and found != ", "if known and found > "),),
+        (storage("damage::test_a_run_that_lacks_the_expectations_of_its_target_is_refused"),),
+    ),
+    Bug(
         "V1",
         "the pull of a variable on itself among that of the others",
         (Edit("piecewise/expectations.py", "(f + view.linear[i] - view.diagonal[i] * x[i])", "(f + view.linear[i])"),),

@@ -127,10 +127,10 @@ def test_orthogonal_design_in_closed_form():
     mean, variance, negative = np.array([one_coefficient(*row) for row in zip(a, b, PENALTY, strict=True)]).T
     run = bouncy.sample(target, "bps", chains=16, draws=4000, warmup=300, seed=SEED, progress=False)
     options = {"degrees_of_freedom": run._sums.degrees_of_freedom, "detect": 0.05}
-    z_test(run.mean, mean, run.mean_se, **options).check()
-    z_test(run.variance, variance, run.variance_se, **options).check()
-    correlated = run.covariance - np.diag(run.variance)
-    z_test(correlated, 0.0, run.covariance_se, **options).check()
+    z_test(run.path_mean, mean, run.path_mean_se, **options).check()
+    z_test(run.path_variance, variance, run.path_variance_se, **options).check()
+    correlated = run.path_covariance - np.diag(run.path_variance)
+    z_test(correlated, 0.0, run.path_covariance_se, **options).check()
     share = (run.draws < 0.0).mean(axis=(0, 1))
     np.testing.assert_allclose(share, negative, atol=0.03)
 
@@ -139,11 +139,11 @@ def test_correlated_design_against_the_scale_mixture():
     """Catches an error above 0.03 in means and second moments, by the Gibbs sampler of Park & Casella."""
     run = bouncy.sample(build(), "bps", chains=16, draws=4000, warmup=300, seed=SEED + 1, progress=False)
     peer = scale_mixture_gibbs(X, Y, PENALTY, NOISE, 2000, 40, np.random.default_rng([SEED, 2]))
-    second = run.covariance + np.outer(run.mean, run.mean)
-    found = np.concatenate([run.mean, second.ravel()])
+    second = run.path_covariance + np.outer(run.path_mean, run.path_mean)
+    found = np.concatenate([run.path_mean, second.ravel()])
     # A second moment has the error of a covariance and that of the mean, at most added up.
-    error = run.covariance_se + np.abs(np.add.outer(run.mean, run.mean)) * run.mean_se.max()
-    error = np.hypot(np.concatenate([run.mean_se, error.ravel()]), peer.std(axis=0) / np.sqrt(len(peer)))
+    error = run.path_covariance_se + np.abs(np.add.outer(run.path_mean, run.path_mean)) * run.path_mean_se.max()
+    error = np.hypot(np.concatenate([run.path_mean_se, error.ravel()]), peer.std(axis=0) / np.sqrt(len(peer)))
     z_test(found, peer.mean(axis=0), error, degrees_of_freedom=run._sums.degrees_of_freedom, detect=0.03).check()
 
 

@@ -83,6 +83,15 @@ def test_moments_are_those_of_quadrature(name, sampler):
 
 
 @pytest.mark.parametrize(("name", "sampler"), PAIRS)
+def test_expectations_are_recorded_where_laws_are_known(name, sampler):
+    """Catches moments of the path where those given the others have smaller errors, and controls that are lost."""
+    run = run_of(name, sampler)
+    assert run.has_expectations == isinstance(target(name), bouncy.PiecewiseTarget)
+    if run.has_expectations and run.target.quadratic_part() is not None:
+        assert "couplings.data" in run._data.constants
+
+
+@pytest.mark.parametrize(("name", "sampler"), PAIRS)
 def test_times_in_cells_and_bins_add_up(name, sampler):
     """Catches pieces of a path that are lost or counted twice: each coordinate is in one cell, and in a bin or none."""
     run = run_of(name, sampler)

@@ -56,7 +56,8 @@ def _covered(name: str, sampler: str, replications: int) -> dict[str, np.ndarray
     ("name", "sampler"),
     [("truncated gaussian", "bps"), ("truncated gaussian", "hmc"),
      ("truncated gaussian", "gibbs"), ("spike-slab", "gibbs"), ("lasso", "gibbs"),
-     ("mixed-binary-gaussian-truncated", "gibbs"), ("mixed-binary-gaussian-truncated", "bps"), ("density-well", "bps")],
+     ("mixed-binary-gaussian-truncated", "gibbs"), ("mixed-binary-gaussian-truncated", "bps"),
+     ("spike-slab", "bps"), ("lasso", "bps"), ("density-well", "bps")],
 )  # fmt: skip
 def test_intervals_cover(name, sampler):
     """Catches error bars that are off by 10 %: coverage between 91.5 and 98 % over 400 runs of each target."""

@@ -145,8 +145,8 @@ def test_bounce_rate_and_moments() -> None:
     run = bouncy.sample(target, "bps", chains=40, draws=2000, seed=base_seed(), progress=False)
     assert abs(run.diagnostics["bounce_rate_z"]) < 6
     assert np.isnan(run.diagnostics["hit_rate_z"])
-    assert z_test(run.mean, MEAN, run.mean_se, degrees_of_freedom=degrees(run), detect=0.15).passed
-    assert z_test(run.covariance, COV, run.covariance_se, degrees_of_freedom=degrees(run), detect=0.2).passed
+    assert z_test(run.path_mean, MEAN, run.path_mean_se, degrees_of_freedom=degrees(run), detect=0.15).passed
+    assert z_test(run.path_covariance, COV, run.path_covariance_se, degrees_of_freedom=degrees(run), detect=0.2).passed
     expected = target.rates[1]
     assert expected is not None
     total = run.diagnostics["bounces"] / (40 * 2000 * BPS().sweep_time(3))
@@ -190,7 +190,7 @@ def test_variance_of_the_sample_mean() -> None:
     for batch in worker.advance(n * sweeps).batches[0]:
         batches.append(batch)
     T = sweeps * worker.sweep_time
-    means = np.array([batch["mean"] for batch in batches.closed]) / T
+    means = np.array([batch["path_mean"] for batch in batches.closed]) / T
     assert means.shape == (n, 1)
     assert z_test(means**2 * T, 4.0 / sqrt(2.0 * pi), detect=0.6).passed
     assert z_test(means, 0.0, detect=0.05).passed

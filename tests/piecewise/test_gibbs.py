@@ -564,10 +564,11 @@ class Open(bouncy.PiecewiseTarget):
         return np.ones(1)
 
 
-def test_a_density_without_an_integral_is_refused():
+@pytest.mark.parametrize("sampler", ["gibbs", "bps"])
+def test_a_density_without_an_integral_is_refused(sampler):
     """Catches draws from a law that does not exist."""
     with pytest.raises(TargetError, match="no law given the others whose integral is finite"):
-        bouncy.sample(Open(), "gibbs", draws=10, **QUICK)
+        bouncy.sample(Open(), sampler, draws=10, **QUICK)
 
 
 class Forbidden(bouncy.PiecewiseTarget):

@@ -258,12 +258,12 @@ def test_agrees_with_bps_on_an_orthant() -> None:
     d, rho = 10, 0.5
     target = TruncatedGaussian(0.0, cov=(1 - rho) * np.eye(d) + rho, lower=0.0)
     sample = partial(bouncy.sample, target, chains=40, draws=1200, seed=base_seed() + 2, progress=False)
-    runs = [sample("hmc"), sample("bps")]
-    mean, freedom = equicorrelated_mean(d, rho), min(int(run.diagnostics["batches"]) for run in runs) - 1
-    for run in runs:
-        assert z_test(run.mean, mean, run.mean_se, degrees_of_freedom=freedom, detect=0.06).passed
-    difference = runs[0].covariance - runs[1].covariance
-    error = np.hypot(runs[0].covariance_se, runs[1].covariance_se)
+    hmc, bps = sample("hmc"), sample("bps")
+    mean, freedom = equicorrelated_mean(d, rho), min(int(run.diagnostics["batches"]) for run in (hmc, bps)) - 1
+    for found, error in ((hmc.mean, hmc.mean_se), (bps.path_mean, bps.path_mean_se)):
+        assert z_test(found, mean, error, degrees_of_freedom=freedom, detect=0.06).passed
+    difference = hmc.covariance - bps.path_covariance
+    error = np.hypot(hmc.covariance_se, bps.path_covariance_se)
     assert z_test(difference, 0.0, error, degrees_of_freedom=freedom, detect=0.15).passed
 
 

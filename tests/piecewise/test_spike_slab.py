@@ -185,9 +185,9 @@ def check(target, inclusion, mean, covariance, detect, seed, draws=10_000):
     """Compare a run with exact answers: false alarms 1e-6 for each of the three."""
     run = bouncy.sample(target, "bps", chains=32, draws=draws, warmup=300, seed=seed, keep="means", progress=False)
     options = {"degrees_of_freedom": run._sums.degrees_of_freedom, "detect": detect}
-    z_test(run.inclusion, inclusion, run.inclusion_se, **options, name="inclusion").check()
-    z_test(run.mean, mean, run.mean_se, **options, name="mean").check()
-    z_test(run.covariance, covariance, run.covariance_se, **options, name="covariance").check()
+    z_test(run.path_inclusion, inclusion, run.path_inclusion_se, **options, name="inclusion").check()
+    z_test(run.path_mean, mean, run.path_mean_se, **options, name="mean").check()
+    z_test(run.path_covariance, covariance, run.path_covariance_se, **options, name="covariance").check()
 
 
 def test_against_all_models():

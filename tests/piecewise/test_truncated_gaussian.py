@@ -154,10 +154,10 @@ def test_one_dimensional_closed_forms() -> None:
     exact_mean, exact_variance = box_moments(mean, sd, lower, upper)
     freedom = int(run.diagnostics["batches"]) - 1
     assert z_test(
-        run.mean, exact_mean, run.mean_se, degrees_of_freedom=freedom, detect=0.15 * exact_variance**0.5
+        run.path_mean, exact_mean, run.path_mean_se, degrees_of_freedom=freedom, detect=0.15 * exact_variance**0.5
     ).passed
     assert z_test(
-        run.variance, exact_variance, run.variance_se, degrees_of_freedom=freedom, detect=0.4 * exact_variance
+        run.path_variance, exact_variance, run.path_variance_se, degrees_of_freedom=freedom, detect=0.4 * exact_variance
     ).passed
     assert abs(run.diagnostics["hit_rate_z"]) < 6
     hits = target.rates[0]
@@ -180,8 +180,10 @@ def test_bivariate_orthant(rho: float) -> None:
     bend = sqrt(1.0 - rho**2) / (2.0 * pi * probability)
     second = np.array([[1.0 + rho * bend, rho + bend], [rho + bend, 1.0 + rho * bend]])
     freedom = int(run.diagnostics["batches"]) - 1
-    assert z_test(run.mean, mean, run.mean_se, degrees_of_freedom=freedom, detect=0.07).passed
-    assert z_test(run.covariance, second - mean**2, run.covariance_se, degrees_of_freedom=freedom, detect=0.07).passed
+    assert z_test(run.path_mean, mean, run.path_mean_se, degrees_of_freedom=freedom, detect=0.07).passed
+    assert z_test(
+        run.path_covariance, second - mean**2, run.path_covariance_se, degrees_of_freedom=freedom, detect=0.07
+    ).passed
 
 
 def test_chain_on_the_positive_orthant() -> None:
@@ -192,5 +194,5 @@ def test_chain_on_the_positive_orthant() -> None:
     run = bouncy.sample(target, "bps", chains=40, draws=400, pairs="all", seed=base_seed() + 2, progress=False)
     mean, variance = chain_moments(d, rho)
     freedom = int(run.diagnostics["batches"]) - 1
-    assert z_test(run.mean, mean, run.mean_se, degrees_of_freedom=freedom, detect=0.25).passed
-    assert z_test(run.variance, variance, run.variance_se, degrees_of_freedom=freedom, detect=0.25).passed
+    assert z_test(run.path_mean, mean, run.path_mean_se, degrees_of_freedom=freedom, detect=0.25).passed
+    assert z_test(run.path_variance, variance, run.path_variance_se, degrees_of_freedom=freedom, detect=0.25).passed

@@ -75,7 +75,7 @@ def test_a_zero_that_has_a_probability_of_its_own(spiked):
 
 def test_intervals_and_shapes(run):
     """Catches estimates of the wrong shape, and intervals that do not hold their estimate."""
-    for name, shape in (("mean", (2,)), ("variance", (2,)), ("covariance", (2, 2))):
+    for name, shape in (("path_mean", (2,)), ("path_variance", (2,)), ("path_covariance", (2, 2))):
         low, high = run.interval(name, 0.9)
         assert getattr(run, name).shape == shape
         assert (low < getattr(run, name)).all()

@@ -403,6 +403,25 @@ def test_random_forgeries_are_loaded_or_refused(kinds, cases, tmp_path, seed):
     assert refused > len(kinds) * cases // 2
 
 
+def _without_expectations(header, arrays):
+    """Leave what a sampler that records no expectations would have recorded."""
+    for part in ("open", "batches"):
+        for name in ("pull", "spread", "response"):
+            del arrays[f"{part}.{name}"]
+        for name in ("mean", "square", "cell", "products"):
+            arrays[f"{part}.{name}"] = arrays.pop(f"{part}.path_{name}")
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "bps"])
+def test_a_run_that_lacks_the_expectations_of_its_target_is_refused(sampler, tmp_path):
+    """Catches a run that goes on with other sums than it has."""
+    target = bouncy.TruncatedGaussian([0.0, 0.5], cov=[[1.0, 0.3], [0.3, 1.0]], lower=0.0)
+    bouncy.sample(target, sampler, checkpoint=tmp_path / "c", chains=2, draws=20, warmup=20, seed=1, progress=False)
+    assert not _is_refused(tmp_path / "c", target)
+    _forge(tmp_path / "c", _without_expectations)
+    assert _is_refused(tmp_path / "c", target)
+
+
 def _forged_in_children(folder, cases, kinds=()):
     script = Path(__file__).with_name("forged.py")
     places = os.pathsep.join([str(Path(bouncy.__file__).parents[1]), str(script.parents[1])])

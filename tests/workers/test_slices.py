@@ -121,9 +121,10 @@ def test_compiled_reading_of_paths_is_open_sums(monkeypatch):
                   np.zeros((1, 4)))  # fmt: skip
     _read_flight(worker.motion, worker.recorder, out)
     found = {"mean": out.mean[0], "square": out.square[0], "products": out.product[0], "cell": out.cell[0]}
-    compare(found | {"events": out.events[0], "bin": sums["bin"]}, dict(sums), same_bytes)
+    found = {f"path_{name}": array for name, array in found.items()} | {"events": out.events[0]}
+    compare(found, {name: sums[name] for name in found}, same_bytes)
     (rest,) = worker.open_sums()
-    assert not any(array.any() for name, array in rest.items() if name != "bin")
+    assert not any(rest[name].any() for name in found)
 
 
 @kernel

@@ -258,17 +258,20 @@ def record_law(recorder, view, i, f, x, mean, square, weight):
 def record_laws(law, recorder, view, x, f, weight):
     """Account for the laws of all coordinates at values x with f = A x - b, (d,) each, which stand for some time.
 
-    `law` is that of the recorder: where it keeps nothing, nothing is done.
+    `law` is that of the recorder: where it keeps nothing, nothing is done. Returns whether there is a law for each.
     """
 
 
 @implements(record_laws, NoExpectations)
 def _record_nothing(law, recorder, view, x, f, weight):
-    pass
+    return True
 
 
 @implements(record_laws, Expectations)
 def _record_laws(law, recorder, view, x, f, weight):
+    all_proper = True
     for i in range(x.size):
-        mean, square, _ = weigh(law, view, i, f[i], x[i])
+        mean, square, proper = weigh(law, view, i, f[i], x[i])
         record_law(recorder, view, i, f[i], x, mean, square, weight)
+        all_proper &= proper
+    return all_proper

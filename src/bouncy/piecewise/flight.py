@@ -27,6 +27,7 @@ from bouncy._random import exponential, fill_sphere
 from bouncy.clocks.contract import LONGEST, MOST_EVENTS
 from bouncy.piecewise.coupling import add_columns, diagonal, multiply
 from bouncy.piecewise.events import climbed, time_to_spend
+from bouncy.piecewise.expectations import record_laws
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_leg, products_wall
 from bouncy.piecewise.recorder import begin_sweep, end_sweep, leave_cells, record_crossing, record_leg, record_wall
@@ -246,8 +247,10 @@ def _sweep(flight, view, recorder, sweep_time):
             leg[T_REFRESH] -= t_leg
             _start_leg(flight, view)
     leave_cells(recorder, flight.row)
+    # The last leg begins here, where p is x and F is A x - b.
+    has_laws = record_laws(recorder.expectations, recorder, view, flight.p, flight.F, sweep_time)
     end_sweep(recorder, flight.p, log_density(view, flight.row, flight.p, flight.F))
-    return True
+    return has_laws
 
 
 @helper

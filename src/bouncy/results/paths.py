@@ -51,12 +51,13 @@ class PathRun(Run):
     path_mean, path_variance, path_covariance, path_inclusion, and the same with _se
         The same from the path alone, where the others are averages of expectations.
 
-    All of them, and `quantile` and `probability`, are exact integrals over the path of "bps", or averages over the ends
-    of the trajectories of "hmc" or the steps of "metropolis". With "gibbs", and moments of "hmc", they are averages of
-    the expectations of each variable given all others, and so are probabilities of whole cells; from means and from
-    these, control variates take what is linear in the other variables. Quantiles and other probabilities come from the
-    ends of sweeps. Standard errors come from equal-time batches. Those of integrals over a path that do not vary, as
-    for a coefficient that was zero all the time, are bounds and never 0: one more excursion may have been missed.
+    Moments and probabilities of whole cells are averages of the expectations of each variable given all others, at the
+    ends of sweeps or trajectories; from means and from these probabilities, control variates take what is linear in the
+    other variables. Where conditional laws are not known, as of a `bouncy.Density`, they are exact integrals over the
+    path of "bps", or averages over the steps of "metropolis". What begins with path_, quantiles and other probabilities
+    are such integrals on all targets, or with "gibbs" and "hmc" averages over the ends of sweeps and trajectories.
+    Standard errors come from equal-time batches. Those of integrals over a path that do not vary, as for a coefficient
+    that was zero all the time, are bounds and never 0: one more excursion may have been missed.
     """
 
     _estimates = (
@@ -79,7 +80,7 @@ class PathRun(Run):
 
     @property
     def has_expectations(self) -> bool:
-        """Whether expectations given the other variables were recorded, as by "gibbs"."""
+        """Whether expectations given the other variables were recorded: not of a `bouncy.Density`."""
         return PATH + "mean" in self._data.open[0]
 
     @cached_property

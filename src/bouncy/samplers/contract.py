@@ -202,9 +202,8 @@ class PathSampler(Sampler):
             motion.scale[:] = scale
             motion.v[:] = 0.0  # to be drawn anew
 
-    @property
-    def records_expectations(self) -> bool:
-        """Whether expectations of each variable given the others are recorded."""
+    def records_expectations(self, target: Samplable[Any]) -> bool:
+        """Return whether expectations of each variable of a target given the others are recorded."""
         return False
 
     @property

@@ -21,6 +21,7 @@ from bouncy.results.data import RECORDING, Data, Place, Records, Setup
 from bouncy.results.run import Run
 from bouncy.storage.header import COUNTS, Header, whole
 from bouncy.storage.rows import PER_SWEEP, RAGGED, Column, InFile, InMemory, Rows, Thinned, label_name
+from bouncy.storage.stored_target import StoredTarget
 from bouncy.workers.contract import flocks_of
 from bouncy.workers.within import PARAMETER
 
@@ -106,7 +107,7 @@ class _Arrays:
         if n != recorded // batch_length(recorded, setup.slots):
             raise ValueError(f"it has {n} batches of each chain after {recorded} sweeps")
         opened, closed = {}, {}
-        for name, width in _widths(setup).items():
+        for name, width in _widths(setup, self._has_expectations(setup)).items():
             opened[name] = self.take(f"open.{name}", np.float64, (chains, width))
             closed[name] = self.take(f"batches.{name}", np.float64, (chains, n, opened[name].shape[1]))
         found = [
@@ -114,6 +115,14 @@ class _Arrays:
             for k in range(chains)
         ]
         return found, [{name: array[k] for name, array in opened.items()} for k in range(chains)]
+
+    def _has_expectations(self, setup: Setup) -> bool:
+        """Return whether variables given the others were recorded, which depends on a target that may not be known."""
+        found = "open.path_mean" in self._arrays
+        known = setup.target.kind == "paths" and not isinstance(setup.target, StoredTarget)
+        if known and found != setup.sampler.records_expectations(setup.target.sampled):
+            raise ValueError(f"it has {'' if found else 'no '}expectations of each variable given the others")
+        return found
 
     def totals(self, setup: Setup, chains: int) -> list[Arrays]:
         d = setup.target.d
@@ -291,13 +300,13 @@ def _check_counts(rows: Rows, recorded: int, drawn: int) -> None:
 # Ranges
 
 
-def _widths(setup: Setup) -> dict[str, int | None]:
+def _widths(setup: Setup, expectations: bool) -> dict[str, int | None]:
     """Return the names of sums over batches and their sizes; None where these depend on the target."""
     d = setup.target.d
     if setup.target.kind == "paths":
         moments: dict[str, int | None] = {"mean": d, "square": d, "cell": None}
         moments |= {"products": d * d} if setup.pairs == "all" else {}
-        if setup.sampler.records_expectations:
+        if expectations:
             moments |= {f"path_{name}": width for name, width in moments.items()}
             moments |= {"pull": d, "spread": d, "response": None}
         return moments | {"bin": d * (BINS + 2), "events": 4}

@@ -81,7 +81,7 @@ class PathWorker(LoopWorker):
         self.motion = sampler.start(target, y, rows, sampler_seed)
         self._moments = np.zeros((3, target.d))  # of closed batches
         self._adapting = np.full(1, _STAGES)  # stages of the warm-up that are left
-        given = sampler.records_expectations
+        given = sampler.records_expectations(target)
         expectations = (
             new_expectations(target.d, cells.lower.size, self.view.spikes.order.size > 0)
             if given

@@ -77,7 +77,7 @@ def test_sampled_spins_have_the_law_of_the_marginal(augmentation):
     mean = e.probabilities @ np.linalg.solve(P, (h + s @ C).T).T
     expected = np.concatenate([e.mean, mean])
     degrees = run.diagnostics["batches"] - 4
-    z_test(run.mean, expected, run.mean_se, degrees_of_freedom=degrees, detect=0.4, name="means").check()
+    z_test(run.path_mean, expected, run.path_mean_se, degrees_of_freedom=degrees, detect=0.4, name="means").check()
     assert set(np.unique(run.draws[..., :3])) == {-1.0, 1.0}
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._random import new_state
+from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative
-from bouncy.piecewise.contract import PathTarget
+from bouncy.piecewise.contract import PathTarget, PiecewiseTarget
 from bouncy.samplers.contract import Named, NotErgodicWarning, PathSampler
 from bouncy.tolls.budget import new_budget
 
@@ -40,6 +41,12 @@ class BPS(PathSampler):
         particle moves by ten natural lengths of the target, which is about 0.31 sqrt(d) per sweep: 1 at d = 10, 3.1 at
         d = 100. Fewer let the particle fly further, which is good for means; more make |x|^2 mix faster. Zero is the
         sampler of the paper; on a Gaussian it then stays in a plane, and a `NotErgodicWarning` is given.
+
+    Notes
+    -----
+    `run.mean`, `run.variance`, `run.covariance`, `run.inclusion` and the probabilities of cells are averages over the
+    ends of sweeps, of expectations of each variable given all others. Those of a `bouncy.Density`, whose conditional
+    laws are not known, are integrals over the path, as `run.path_mean` and so on always are.
 
     References
     ----------
@@ -74,6 +81,9 @@ class BPS(PathSampler):
     @property
     def name(self) -> str:
         return "bps"
+
+    def records_expectations(self, target: Samplable[Any]) -> bool:
+        return isinstance(target, PiecewiseTarget)
 
     def rates(self, target: PathTarget) -> tuple[float | None, float | None]:
         return target.rates

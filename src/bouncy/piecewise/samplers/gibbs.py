@@ -110,8 +110,7 @@ class Gibbs(PathSampler):
     def events(self) -> tuple[str, str]:
         return "updates", "changes of cell"
 
-    @property
-    def records_expectations(self) -> bool:
+    def records_expectations(self, target: Samplable[Any]) -> bool:
         return True
 
     def accepts(self, target: Samplable[Any]) -> bool:

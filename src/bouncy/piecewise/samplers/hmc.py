@@ -95,8 +95,7 @@ class HMC(PathSampler):
     def unit(self) -> str:
         return "trajectories"
 
-    @property
-    def records_expectations(self) -> bool:
+    def records_expectations(self, target: Samplable[Any]) -> bool:
         return True
 
     def accepts(self, target: Samplable[Any]) -> bool:
