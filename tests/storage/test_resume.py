@@ -144,7 +144,7 @@ def test_precision_is_reached_at_the_same_draw(options, tmp_path):
 @pytest.mark.slow
 def test_recording_that_began_anew_goes_on(tmp_path):
     """Catches a resumed run that forgets that its first recording became warm-up, or finds the rows of that one."""
-    options = {"chains": 4, "until_se": 0.004, "seed": 2}
+    options = {"chains": 4, "until_se": 0.002, "seed": 2}
     whole = bouncy.sample(MODEL, "gibbs", progress=False, **options)
     assert whole._data.recordings > 1
     with slow_motion(), pytest.warns(InterruptedWarning):

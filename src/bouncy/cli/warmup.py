@@ -96,12 +96,14 @@ def _has_edges(target: Any) -> bool:
 
 
 def _use(target: Any, sampler: str, pairs: str) -> None:
-    """Call what a user calls, on a small scale: sample, diagnostics, exact."""
+    """Call what a user calls, on a small scale: sample, mean, diagnostics, exact."""
     import bouncy
 
     for chains in (2, 8):  # of which eight share a clock, where they can
         options: Any = {"chains": chains, "draws": 20, "pairs": pairs, "seed": 0, "progress": False}
-        assert bouncy.sample(target, sampler, **options).diagnostics["batches"] > 0
+        run = bouncy.sample(target, sampler, **options)
+        assert run.mean.size == target.d
+        assert run.diagnostics["batches"] > 0
     if isinstance(target, bouncy.Target):
         bouncy.exact(target)
 
