@@ -46,7 +46,7 @@ def _case(name):
         return target, None, "mean", 0.02, exact.mean
     if name == "critical":
         return bouncy.MRF.ising((8, 8), coupling=0.42), None, "mean", 0.08, np.zeros(64)
-    return bouncy.Gaussian(np.zeros(5), cov=_covariance()), name, "mean", 0.03, np.zeros(5)
+    return bouncy.Gaussian(np.zeros(5), cov=_covariance()), name, "path_mean", 0.03, np.zeros(5)
 
 
 CASES = ["hard", "hard-pairs", "critical", "bps"]

@@ -117,7 +117,8 @@ def may_be_infinite(worker, name):
     part = name.removeprefix("block.")
     if part in ("clock.leg", "motion.leg"):
         moving = inner.clock if part == "clock.leg" else inner.motion
-        return [sys.modules[type(moving).__module__].T_REFRESH], []
+        module = sys.modules[type(moving).__module__]
+        return [getattr(module, name) for name in ("T_REFRESH", "T_BOUNCE") if hasattr(module, name)], []
     size = worker.state()[name].size
     upper, lower = range(size // 2), range(size // 2, size)
     return {
