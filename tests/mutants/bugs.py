@@ -2207,7 +2207,7 @@ BUGS = (
         "L4",
         "swaps decide by the values after the scan before",
         (Edit(LADDER_TOLL, "_look_at(swaps.b, toll.log_prob, ", "_look_at(swaps.b, before, "),),
-        (ladder("test_the_product_law_stays[sparse-gibbs-uniform]"),),
+        ("tests/workers/test_ladder_pairs.py::test_both_ladders_keep_their_law[couplings]",),
     ),
     Bug(
         "L5",
