@@ -23,7 +23,7 @@ WIDTH = 8
 # Lanes that are worked on together, as long as there are so many. Two vectors do not wait for each other.
 _STRIDES = (2 * WIDTH, WIDTH, 1)
 
-INT8, INT16, INT32, INT64 = map(ir.IntType, (8, 16, 32, 64))
+INT8, INT32, INT64 = map(ir.IntType, (8, 32, 64))
 FLOAT32, FLOAT64 = ir.FloatType(), ir.DoubleType()
 _ELEMENTS = {
     types.int8: INT8, types.int32: INT32, types.uint64: INT64, types.float32: FLOAT32, types.float64: FLOAT64,

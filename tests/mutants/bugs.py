@@ -2150,6 +2150,12 @@ BUGS = (
         ("tests/tolls/test_lanes.py::test_costs_that_single_precision_has_wrong_are_seen_through[0.0-10.0-0.0]",),
     ),
     Bug(
+        "F36",
+        "costs beyond the range of single precision are taken for known",
+        (Edit(FIELD_LANES, "0.0 if most_cost.max() < _IN_RANGE else np.inf", "0.0"),),
+        ("tests/targets/test_lanes.py::test_single_precision_is_as_exact_as_it_says[dense 10-1e+39]",),
+    ),
+    Bug(
         "F33",
         "lanes that trade temperatures decide at their old ones",
         (Edit(LADDER_TOLL, "    share_out(toll)\n", ""),),

@@ -85,7 +85,7 @@ def test_costs_are_differences_of_log_prob(name, width, rng):
         flip_in_view(view, s, i, change)
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e36])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e39])
 @pytest.mark.parametrize("name", ["dense 10", "dense 60", "sparse degrees 0 to 9", "sparse equal couplings", "hub"])
 def test_single_precision_is_as_exact_as_it_says(name, scale, rng):
     """Catches an error of costs in single precision that lanes would not look through: they would decide by it.
@@ -102,10 +102,10 @@ def test_single_precision_is_as_exact_as_it_says(name, scale, rng):
     costs_of_view(view, s, exact)
     costs_of_view(view, s, single)
     cost_errors_of_view(view, error)
+    known = error < np.inf  # else numbers may be out of the range of single precision
+    assert known.all() or scale == 1e39
     wrong, rounded = np.abs(single - exact)[:, 0], 2.0**-24 * np.abs(exact[:, 0])
-    assert (wrong <= 1.01 * (rounded + error[:, None])).all()
-    known = error < np.inf  # else the numbers may be out of the range of single precision
-    assert known.all() or scale == 1e36
+    assert (wrong <= 1.01 * (rounded + error[:, None]))[known].all()
     assert (error <= 1000.0 * (wrong.max(axis=1) + 2.0**-24 * scale))[known].all()
 
 

@@ -43,7 +43,7 @@ _PUT_OFF = ((48, 8), (200, 16), (1 << 62, 32))
 _CLOSE = 1 << 18
 # Up to so many neighbours of a site of a sparse model are added up as bytes where couplings differ by signs alone.
 _NEIGHBOURS = 8
-# By what share of it single precision rounds a number, and numbers that it has for sure.
+# By what share of it single precision rounds a number, and up to where it has all numbers.
 _ROUNDING, _IN_RANGE = 2.0**-24, 1e37
 
 
@@ -94,7 +94,8 @@ def dense_lanes(M: NDArray[np.float64], r: NDArray[np.float64], offset: float, w
     kept, change = aligned_empty(d, width), aligned_empty(most, width)
     kept[:] = np.nan
     who = np.zeros(most, np.int32) if most else np.arange(d, dtype=np.int32)
-    error = 0.0 if np.abs(M).sum(axis=1).max() + np.abs(r).max() < _IN_RANGE else np.inf
+    most_cost = 2.0 * (np.abs(r) + np.abs(M).sum(axis=1))
+    error = 0.0 if most_cost.max() < _IN_RANGE else np.inf
     return DenseLanes(M, r, offset, kept, aligned_empty(1, width), change, who, np.zeros(1, np.int64), error)
 
 
@@ -118,7 +119,7 @@ def sparse_lanes(
     after = indptr[1:] - np.diff(later[indptr])
     # Each number is rounded when it is read and each partial sum, four couplings at a time, when it is made.
     most_cost = 2.0 * (np.abs(r) + np.add.reduceat(np.append(sizes, 0.0), indptr[:-1]) * (degree > 0))
-    error = (6.0 + degree / 4.0) * _ROUNDING * most_cost
+    error = np.where(most_cost < _IN_RANGE, (6.0 + degree / 4.0) * _ROUNDING * most_cost, np.inf)
     return SparseLanes(indptr, indices, data, after, r, offset, size, bits, error, np.zeros(width, np.int8))
 
 
