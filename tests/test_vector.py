@@ -17,8 +17,8 @@ from helpers.lanes import (
     product,
     products,
     rests,
+    rough_power_of,
     scaled_tail_of,
-    single_exp_of,
     single_tanh_half_of,
     uniforms,
 )
@@ -78,14 +78,16 @@ def singles(function, x):
     return out[: x.size].astype(float), x.astype(float)
 
 
-def test_single_exp(rng):
-    """Catches an error that is larger than what the lanes in doubt are found by."""
-    halves = np.arange(-46, 47) * (0.5 * math.log(2.0))
-    near = (halves[:, None] + np.linspace(-1e-4, 1e-4, 7)).ravel()
-    found, x = singles(single_exp_of, np.concatenate([[0.0, -0.0], near, rng.uniform(-17.0, 17.0, 40_000)]))
-    assert np.abs(found / np.exp(x) - 1.0).max() < 2.5e-7
-    found, x = singles(single_exp_of, [80.0, 81.0, 1e30, np.inf, -80.0, -81.0, -1e30, -np.inf])
-    np.testing.assert_allclose(found, np.exp(np.clip(x, -80.0, 80.0)), rtol=5e-6)
+def test_rough_power(rng):
+    """Catches an error that is larger than what the lanes in doubt are found by.
+
+    Next to k + 1/2 another power of two is taken.
+    """
+    near = (np.arange(-50, 51)[:, None] * 0.5 + np.linspace(-1e-4, 1e-4, 7)).ravel()
+    found, x = singles(rough_power_of, np.concatenate([[0.0, -0.0], near, rng.uniform(-25.0, 25.0, 40_000)]))
+    assert np.abs(found / 2.0**x - 1.0).max() < 4e-6
+    found, x = singles(rough_power_of, [120.0, 121.0, 1e30, np.inf, -120.0, -121.0, -1e30, -np.inf])
+    np.testing.assert_allclose(found, 2.0 ** np.clip(x, -120.0, 120.0), rtol=4e-6)
 
 
 def test_single_tanh_half(rng):

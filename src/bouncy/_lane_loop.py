@@ -8,6 +8,7 @@ plain loops too, but how they do it depends on the number of lanes and on what t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from llvmlite import ir
@@ -21,7 +22,7 @@ intrinsic: Any = numba_intrinsic
 # Rows of fast loops hold a multiple of so many lanes: a whole cache line of float64.
 WIDTH = 8
 # Lanes that are worked on together, as long as there are so many. Two vectors do not wait for each other.
-_STRIDES = (2 * WIDTH, WIDTH, 1)
+_STRIDES = (64, 32, 16, 8, 1)
 
 INT8, INT32, INT64 = map(ir.IntType, (8, 32, 64))
 FLOAT32, FLOAT64 = ir.FloatType(), ir.DoubleType()
@@ -91,7 +92,9 @@ class Vector:
         return Vector(self.builder, self.builder.lshr(self.value, self._like(bits)))
 
     def __lt__(self, other: Any) -> Vector:
-        return Vector(self.builder, self.builder.fcmp_ordered("<", self.value, self._like(other)))
+        real = self.element in (FLOAT32, FLOAT64)
+        compare = self.builder.fcmp_ordered if real else self.builder.icmp_signed
+        return Vector(self.builder, compare("<", self.value, self._like(other)))
 
     def within(self, low: float, high: float) -> Vector:
         """Return the nearest numbers between `low` and `high`."""
@@ -140,12 +143,46 @@ class Row:
         self.builder.store(vector.value, self.place, align=self.align)
 
 
-def lane_loop(counts: int = 0, strides: Sequence[int] = _STRIDES) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function of rows, (lanes,) each, and numbers, as a loop over lanes.
+class Rows:
+    """Some rows of a matrix, (rows, lanes), in a loop that is being compiled: those that lists name in a few entries.
 
-    It is called with a `Row` or a `Vector` in place of each argument, the first of which is a row. If it returns
-    `counts` comparisons, the loop returns in how many lanes each of them holds. `strides` are the numbers of lanes that
-    are worked on together, as long as there are so many; the last is 1.
+    It is called with a tuple of the matrix, the lists, and the first entry and the end of those that count. Lists of
+    int32 name rows; others hold a number for each entry.
+    """
+
+    def __init__(
+        self, builder: ir.IRBuilder, kinds: Any, words: Sequence[ir.Value], lane: ir.Value, count: int
+    ) -> None:
+        self.builder, self.lane, self.count = builder, lane, count
+        (self.matrix, self.length), self.lists, self.ends = words[:2], words[2:-2], words[-2:]
+        self.kind, self.kinds = kinds[0], kinds[1:-2]
+
+    def total(self, element: ir.Type, term: Callable[..., Vector]) -> Vector:
+        """Return the sum of `term`, a function of what each list has in an entry: a `Row`, or a number in each lane."""
+        builder, kind = self.builder, ir.VectorType(element, self.count)
+        place = cgutils.alloca_once(builder, kind)
+        builder.store(kind([0] * self.count), place)
+        first, end = self.ends
+        with cgutils.for_range_slice(builder, first, end, INT64(1), INT64) as (entry, _):
+            found = [builder.load(builder.gep(words, [entry])) for words in self.lists]
+            terms = (
+                self._row(value) if listed.dtype == types.int32 else _spread(builder, value, self.count)
+                for listed, value in zip(self.kinds, found, strict=True)
+            )
+            builder.store((Vector(builder, builder.load(place)) + term(*terms)).value, place)
+        return Vector(builder, builder.load(place))
+
+    def _row(self, site: ir.Value) -> Row:
+        start = self.builder.mul(self.builder.zext(site, INT64), self.length)
+        return Row(self.builder, self.matrix, self.kind, self.builder.add(start, self.lane), self.count)
+
+
+def lane_loop(counts: int = 0, strides: Sequence[int] = _STRIDES) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function of rows, (lanes,) each, numbers, and tuples for `Rows`, as a loop over lanes.
+
+    It is called with a `Row`, a `Vector` or `Rows` in place of each argument, the first of which is a row. If it
+    returns `counts` comparisons, the loop returns in how many lanes each of them holds. `strides` are the numbers of
+    lanes that are worked on together, as long as there are so many; the last is 1.
     """
 
     def decorate(body: Callable[..., Any]) -> Any:
@@ -155,12 +192,12 @@ def lane_loop(counts: int = 0, strides: Sequence[int] = _STRIDES) -> Callable[[C
 
             def generate(context, builder, signature, values):
                 words = [
-                    _word(context, builder, kind, builder.extract_value(values[0], k))
+                    _words(context, builder, kind, builder.extract_value(values[0], k))
                     for k, kind in enumerate(arguments)
                 ]
                 lanes = context.make_array(arguments[0])(context, builder, builder.extract_value(values[0], 0)).nitems
-                function = _function(builder.module, body, arguments, [word.type for word in words], counts, strides)
-                found = builder.call(function, [lanes, *words])
+                function = _function(builder.module, body, arguments, words, counts, strides)
+                found = builder.call(function, [lanes, *chain.from_iterable(words)])
                 if not counts:
                     return context.get_dummy_value()
                 totals = [builder.extract_value(found, k) for k in range(counts)]
@@ -173,15 +210,22 @@ def lane_loop(counts: int = 0, strides: Sequence[int] = _STRIDES) -> Callable[[C
     return decorate
 
 
-def _word(context: Any, builder: ir.IRBuilder, kind: Any, value: ir.Value) -> ir.Value:
-    """Return what a loop gets of an argument: where a row begins, a byte, or a number as float64."""
+def _words(context: Any, builder: ir.IRBuilder, kind: Any, value: ir.Value) -> list[ir.Value]:
+    """Return what a loop gets of an argument: where a row begins, a byte, a number as float64, or those of `Rows`."""
     if isinstance(kind, types.Array):
-        return context.make_array(kind)(context, builder, value).data
-    return value if kind == types.int8 else context.cast(builder, value, kind, types.float64)
+        return [context.make_array(kind)(context, builder, value).data]
+    if isinstance(kind, types.Tuple | types.UniTuple):
+        values = [builder.extract_value(value, k) for k in range(len(kind.types))]
+        matrix = context.make_array(kind.types[0])(context, builder, values[0])
+        length = cgutils.unpack_tuple(builder, matrix.shape)[1]
+        lists = [_words(context, builder, *pair)[0] for pair in zip(kind.types[1:-2], values[1:-2], strict=True)]
+        ends = [context.cast(builder, *pair, types.int64) for pair in zip(values[-2:], kind.types[-2:], strict=True)]
+        return [matrix.data, length, *lists, *ends]
+    return [value if kind == types.int8 else context.cast(builder, value, kind, types.float64)]
 
 
 def _function(
-    module: ir.Module, body: Any, kinds: Sequence[Any], words: Sequence[ir.Type], counts: int, strides: Sequence[int]
+    module: ir.Module, body: Any, kinds: Sequence[Any], words: Any, counts: int, strides: Sequence[int]
 ) -> ir.Function:
     """Return the loop as a function of a module, of which there is one however often it is called.
 
@@ -192,23 +236,19 @@ def _function(
     if name in module.globals:
         return module.globals[name]
     result = ir.LiteralStructType([INT64] * counts) if counts else ir.VoidType()
-    function = ir.Function(module, ir.FunctionType(result, [INT64, *words]), name)
+    signature = ir.FunctionType(result, [INT64, *(word.type for word in chain.from_iterable(words))])
+    function = ir.Function(module, signature, name)
     function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block())
     totals = [cgutils.alloca_once_value(builder, INT64(0)) for _ in range(counts)]
-    (lanes, *values), done = function.args, INT64(0)
+    given, done = iter(function.args), INT64(0)
+    lanes, *values = (list(islice(given, size)) for size in (1, *map(len, words)))
     for stride in strides:
-        end = builder.sub(lanes, builder.urem(lanes, INT64(stride)))
-        spread = [
-            None if isinstance(k, types.Array) else _spread(builder, v, stride)
-            for k, v in zip(kinds, values, strict=True)
-        ]
+        end = builder.sub(*lanes, builder.urem(*lanes, INT64(stride)))
+        makers = [_argument(builder, kind, own, stride) for kind, own in zip(kinds, values, strict=True)]
         with cgutils.for_range_slice(builder, done, end, INT64(stride), INT64) as (lane, _):
-            arguments = (
-                Row(builder, value, kind, lane, stride) if number is None else number
-                for value, kind, number in zip(values, kinds, spread, strict=True)
-            )
+            arguments = (make(lane) for make in makers)
             for total, mask in zip(totals, body(*arguments) or (), strict=True):
                 held = builder.ctpop(builder.zext(builder.bitcast(mask.value, ir.IntType(stride)), INT64))
                 builder.store(builder.add(builder.load(total), held), total)
@@ -218,6 +258,19 @@ def _function(
     else:
         builder.ret_void()
     return function
+
+
+def _argument(
+    builder: ir.IRBuilder, kind: Any, words: Sequence[ir.Value], stride: int
+) -> Callable[[ir.Value], Row | Rows | Vector]:
+    """Return a function of the first lane of a stride, which returns what the body gets."""
+    if isinstance(kind, types.Tuple | types.UniTuple):
+        return lambda lane: Rows(builder, kind.types, words, lane, stride)
+    (word,) = words
+    if isinstance(kind, types.Array):
+        return lambda lane: Row(builder, word, kind, lane, stride)
+    number = _spread(builder, word, stride)
+    return lambda lane: number
 
 
 def _spread(builder: ir.IRBuilder, number: ir.Value, count: int) -> Vector:

@@ -6,6 +6,7 @@ Products of matrices are for rows of a multiple of `WIDTH` lanes.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def lowest_bit(typing_context, bits):
 # Exponential function
 
 _LARGEST = 700.0
-_LOG2_E = 1.4426950408889634
+LOG2_E = 1.4426950408889634
 # log 2 in two parts, the first with zeros at its end, so that its multiples are exact.
 _LOG_2, _LOG_2_REST = 6.93145751953125e-1, 1.42860682030941723212e-6
 # Added to a number it rounds it to an integer, which is then in its last bits.
@@ -77,7 +78,7 @@ _C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10 = _polynomial(10)
 def exp(x):
     """Return e^x to 2e-15, for x beyond +-700 that of +-700."""
     x = min(max(x, -_LARGEST), _LARGEST)
-    rounded = x * _LOG2_E + _ROUNDER
+    rounded = x * LOG2_E + _ROUNDER
     k = rounded - _ROUNDER
     r = (x - k * _LOG_2) - k * _LOG_2_REST
     r2 = r * r
@@ -118,35 +119,40 @@ def scaled_tail(z):
     return even + s * (_T1 + t * (_T3 + t * (_T5 + t * (_T7 + t * (_T9 + t * odd)))))
 
 
-# The exponential function in single precision, for twice as many lanes at a time
+# Functions in single precision, for twice as many lanes at a time
 
 _SINGLE_LARGEST = 80.0
-_SINGLE_LOG_2, _SINGLE_LOG_2_REST = 0.693359375, np.log(2.0) - 0.693359375
+_SINGLE_LOG_2, _SINGLE_LOG_2_REST = 0.693359375, math.log(2.0) - 0.693359375
 _SINGLE_ROUNDER = 1.5 * 2.0**23
 _S1, _S2, _S3, _S4, _S5, _S6 = _polynomial(6)[1:]
 
 
-def _single_parts(x: Vector) -> tuple[Vector, Vector]:
-    """Return a and b = 2^k with e^x = a + b, where |a| < b / 2; a keeps its digits where x is small."""
+def single_tanh_half(x: Vector) -> Vector:
+    """Return tanh(x/2) = (e^x - 1) / (e^x + 1) of float32, to 4e-7 of its value.
+
+    e^x is 2^k + a with |a| < 2^k / 2, so that a keeps its digits where x is small.
+    """
     x = x.within(-_SINGLE_LARGEST, _SINGLE_LARGEST)
-    rounded = x * _LOG2_E + _SINGLE_ROUNDER
+    rounded = x * LOG2_E + _SINGLE_ROUNDER
     k = rounded - _SINGLE_ROUNDER
     r = (x - k * _SINGLE_LOG_2) - k * _SINGLE_LOG_2_REST
     r2 = r * r
     scale = ((rounded.bits_as(INT32) + 127) << 23).bits_as(FLOAT32)  # 2^k, as k is in the last bits of `rounded`
-    return scale * r * ((_S1 + _S2 * r) + r2 * ((_S3 + _S4 * r) + r2 * (_S5 + _S6 * r))), scale
+    a = scale * r * ((_S1 + _S2 * r) + r2 * ((_S3 + _S4 * r) + r2 * (_S5 + _S6 * r)))
+    return (a + (scale - 1.0)) / (a + (scale + 1.0))
 
 
-def single_exp(x: Vector) -> Vector:
-    """Return e^x of float32 to 2e-7 + 6e-8 |x|, for x beyond +-80 that of +-80."""
-    a, b = _single_parts(x)
-    return a + b
+_MOST_POWER = 120.0
+_P0, _P1, _P2, _P3, _P4 = (c * math.log(2.0) ** k for k, c in enumerate(_polynomial(4)))
 
 
-def single_tanh_half(x: Vector) -> Vector:
-    """Return tanh(x/2) of float32, to 4e-7 of its value."""
-    a, b = _single_parts(x)
-    return (a + (b - 1.0)) / (a + (b + 1.0))
+def rough_power(x: Vector) -> Vector:
+    """Return 2^x of float32 to 4e-6 of it, for x beyond +-120 that of +-120."""
+    x = x.within(-_MOST_POWER, _MOST_POWER)
+    rounded = x + _SINGLE_ROUNDER
+    r = x - (rounded - _SINGLE_ROUNDER)
+    value = _P0 + r * (_P1 + r * (_P2 + r * (_P3 + r * _P4)))
+    return (value.bits_as(INT32) + (rounded.bits_as(INT32) << 23)).bits_as(FLOAT32)  # k is added to its exponent
 
 
 # Random numbers

@@ -18,6 +18,7 @@ from bouncy._lane_loop import FLOAT64, WIDTH, lane_loop
 from bouncy._random import next_bits
 from bouncy._vector import (
     DRAWN,
+    LOG2_E,
     STEP,
     add_product,
     add_products,
@@ -25,8 +26,8 @@ from bouncy._vector import (
     draw_uniform,
     exp,
     rest_of_number,
+    rough_power,
     scaled_tail,
-    single_exp,
     single_tanh_half,
 )
 from bouncy.clocks.contract import fill, shift
@@ -37,6 +38,7 @@ from bouncy.targets.lanes import (
     init_lanes,
     lane_costs,
     lane_log_probs,
+    read_lanes,
     settle_lanes,
     trade_cluster,
 )
@@ -54,7 +56,7 @@ def exp_of(x, out):
         out[k] = exp(x[k])
 
 
-_single_exp = lane_loop()(lambda out, x: out.write(single_exp(x.read())))
+_rough_power = lane_loop()(lambda out, x: out.write(rough_power(x.read())))
 _single_tanh_half = lane_loop()(lambda out, x: out.write(single_tanh_half(x.read())))
 
 
@@ -65,8 +67,8 @@ def scaled_tail_of(z, out):
 
 
 @kernel
-def single_exp_of(x, out):
-    _single_exp(out, x)
+def rough_power_of(x, out):
+    _rough_power(out, x)
 
 
 @kernel
@@ -188,6 +190,11 @@ def log_probs_of_view(view, s, cost, out):
     lane_log_probs(view, s, out)
 
 
+@kernel
+def read_view(view, s, which, spins, cost, log_prob, means):
+    read_lanes(view, s, which, spins, cost, log_prob, means)
+
+
 # The twin
 
 
@@ -216,11 +223,11 @@ class Numbers:
                 words = [int(next_bits(self.rng)) for _ in range(DRAWN // 2)]
                 self.block = [half >> 9 for word in words for half in (word >> 32, word & 0xFFFFFFFF)]
             u, single = np.float32(self.block.pop() * STEP), np.empty(WIDTH, np.float32)
-            single_exp_of(np.full(WIDTH, cost, np.float32), single)
+            rough_power_of(np.full(WIDTH, cost * LOG2_E, np.float32), single)
             scale = np.float32(bath) + single[0]
-            if (u + np.float32(STEP)) * scale < np.float32(1.0 - 2e-6):
+            if (u + np.float32(STEP)) * scale < np.float32(1.0 - 1e-5):
                 return True
-            if not u * scale < np.float32(1.0 + 2e-6):
+            if not u * scale < np.float32(1.0 + 1e-5):
                 return False
             return (float(u) + STEP * self._rest(int(u / STEP))) * (bath + math.exp(cost)) < 1.0
 

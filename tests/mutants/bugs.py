@@ -94,6 +94,11 @@ def flock(test: str) -> str:
     return f"tests/workers/test_flock.py::{test}"
 
 
+def reading(case: str) -> str:
+    """Return the node id of a test of what ladders read of all lanes."""
+    return f"tests/targets/test_lanes.py::test_a_ladder_reads_log_prob_of_all_lanes_and_means_of_some[{case}]"
+
+
 def lanes(test: str) -> str:
     """Return the node id of a test of runs whose chains share clocks."""
     return f"tests/run/test_lanes.py::{test}"
@@ -157,6 +162,7 @@ VECTOR = "_vector.py"
 # Where a site of all lanes is about to be tried.
 _PAYING = "    lane_costs(target, s, i, attempt.single)\n"
 LANE_TOLL = "tolls/lanes.py"
+LANE_READING = "targets/_lane_reading.py"
 LANE_RECORDER = "recorders/lanes.py"
 LADDER_TOLL = "tolls/ladder.py"
 LADDER_RECORDER = "recorders/ladder.py"
@@ -1973,7 +1979,7 @@ BUGS = (
     Bug(
         "F4",
         "heat bath of lanes without its 1",
-        (Edit(LANE_TOLL, "scale = bath.read() + single", "scale = single"),),
+        (Edit(LANE_TOLL, "scale = bath.read() + rough", "scale = rough"),),
         (twin("gibbs-dense-small"),),
     ),
     Bug(
@@ -2116,7 +2122,7 @@ BUGS = (
     Bug(
         "F24",
         "lanes pass although the rest of their numbers could tell otherwise",
-        (Edit(LANE_TOLL, "(u + STEP) * scale", "u * scale"),),
+        (Edit(LANE_TOLL, "most + STEP * scale < surely", "most < surely"),),
         ("tests/tolls/test_lanes.py::test_what_is_certain_is_right_and_the_rest_is_drawn[1-0.0]",),
     ),
     Bug(
@@ -2164,20 +2170,62 @@ BUGS = (
     Bug(
         "F25",
         "flips that were in doubt are not counted",
-        (Edit(LANE_TOLL, "                attempt.flips[k] += _ONE\n", ""),),
+        (Edit(LANE_TOLL, "                attempt.flips[k] += 1\n", ""),),
         ("tests/tolls/test_lanes.py::test_doubts_are_removed_by_the_rest_of_the_number[0.3-0.0]",),
     ),
     Bug(
         "F26",
-        "a site whose couplings are equal forgets its fourth neighbour",
-        (Edit(FIELD_LANES, "u, d = _signed(view, s, n + 3, end)", "u, d = _signed(view, s, n + 4, end)"),),
+        "a site whose couplings are equal forgets its last neighbour",
+        (Edit(FIELD_LANES, "(s, view.indices, view.bits, n, end)", "(s, view.indices, view.bits, n, end - 1)"),),
         ("tests/targets/test_lanes.py::test_costs_are_differences_of_log_prob[sparse equal couplings-8]",),
     ),
     Bug(
         "F29",
         "couplings that are equal but for their signs lose these",
-        (Edit(FIELD_LANES, "total = total + (row.read() ^ bits)", "total = total + row.read()"),),
+        (Edit(FIELD_LANES, "lambda row, bits: (row.read() ^ bits) - bits", "lambda row, bits: row.read()"),),
         ("tests/targets/test_lanes.py::test_costs_are_differences_of_log_prob[sparse equal couplings-8]",),
+    ),
+    Bug(
+        "F37",
+        "a byte counts more flips than it can",
+        (Edit(LANE_TOLL, "MOST_FLIPS = 127", "MOST_FLIPS = 200"),),
+        (flock("test_more_flips_than_a_byte_can_count"),),
+    ),
+    Bug(
+        "F38",
+        "powers of 2 are rougher than the lanes in doubt are found by",
+        (Edit("_vector.py", "_polynomial(4)))", "_polynomial(3) + (0.0,)))"),),
+        ("tests/test_vector.py::test_rough_power",),
+    ),
+    Bug(
+        "F39",
+        "products of spins are added up as bytes beyond what these hold",
+        (Edit(LANE_READING, "_BLOCK = 63", "_BLOCK = 200"),),
+        (reading("sparse lattice-which0"),),
+    ),
+    Bug(
+        "F40",
+        "pairs of neighbours count twice in log p of a scan",
+        (Edit(LANE_READING, "own & (indices > rows)", "own & (indices != rows)"),),
+        (reading("sparse equal couplings-which0"),),
+    ),
+    Bug(
+        "F41",
+        "means of a scan take all couplings for positive",
+        (Edit(LANE_READING, "np.where(data[own] < 0.0, 1 | 1 << _BITS, 0)", "0"),),
+        (reading("sparse equal couplings-which0"),),
+    ),
+    Bug(
+        "F42",
+        "means of both ladders are those of the first",
+        (Edit(LANE_READING, "reading.each, _BITS * n)", "reading.each, 0)"),),
+        (reading("sparse lattice-which1"),),
+    ),
+    Bug(
+        "F43",
+        "sites whose couplings differ are not read",
+        (Edit(FIELD_LANES, "        if view.size[i] > 0.0:\n            continue\n", "        continue\n"),),
+        (reading("sparse degrees 0 to 9-which0"),),
     ),
     Bug(
         "F27",

@@ -7,7 +7,15 @@ import scipy.sparse
 import bouncy
 from bouncy.targets import examples
 from bouncy.targets.field_lanes import DenseLanes, SparseLanes
-from helpers.lanes import begin_view, cost_errors_of_view, costs_of_view, flip_in_view, log_probs_of_view, settle_view
+from helpers.lanes import (
+    begin_view,
+    cost_errors_of_view,
+    costs_of_view,
+    flip_in_view,
+    log_probs_of_view,
+    read_view,
+    settle_view,
+)
 
 WIDTHS = (8, 24)
 ROUNDING = 1e-12
@@ -42,7 +50,7 @@ MODELS = {
     **{f"dense {d}": (lambda rng, d=d: dense(d, rng)) for d in (1, 2, 10, 16, 17, 48, 49, 60)},
     "sparse degrees 0 to 9": lambda rng: stars(range(10), rng),
     "sparse equal couplings": lambda rng: stars([*range(11), *range(11)], rng, equal=True),
-    "sparse lattice": lambda rng: bouncy.MRF.ising((5, 7), 0.4, 0.2),
+    "sparse lattice": lambda rng: bouncy.MRF.ising((9, 7), 0.4, 0.2),
     "sparse without couplings": lambda rng: bouncy.MRF(scipy.sparse.csr_array((3, 3)), rng.normal(size=3)),
 }
 
@@ -83,6 +91,25 @@ def test_costs_are_differences_of_log_prob(name, width, rng):
         i = int(rng.integers(d))
         change[:] = np.where(rng.random(width) < 0.4, -2.0 * s[i], 0.0)
         flip_in_view(view, s, i, change)
+
+
+@pytest.mark.parametrize("which", [[3], [5, 0]])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_ladder_reads_log_prob_of_all_lanes_and_means_of_some(name, which, rng):
+    """Catches a pair or a field that is lost or counted twice, sums of bytes that overflow, and another lane's means.
+
+    In the first lane as many neighbours as can be differ, in the second none. Means are of single precision.
+    """
+    target, width = MODELS[name](rng), 8
+    view, d = target.lanes(width), target.d
+    s = rng.choice(np.array([-1, 1], np.int8), (d, width))
+    s[:, 0], s[:, 1] = 1 - 2 * (np.arange(d) % 2), 1
+    begin_view(view, s)
+    spins, means, log_p = np.ascontiguousarray(s.T[which]), np.empty((len(which), d + 3)), np.empty(width)
+    read_view(view, s, np.array(which), spins, np.empty((1, width)), log_p, means)
+    np.testing.assert_allclose(log_p, target.log_prob(s.T), rtol=1e-13, atol=1e-11)
+    cost = costs(target, s)[:, which].T
+    np.testing.assert_allclose(means[:, :d], spins * np.tanh(0.5 * cost), rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e39])

@@ -425,6 +425,15 @@ def test_a_flat_target(sampler, storage):
             assert events[FLIPS] == events[HITS]
 
 
+def test_more_flips_than_a_byte_can_count():
+    """Catches flips that are lost in long sweeps, or counted twice: on a flat target every hit is one."""
+    worker = flock(stored(np.zeros((300, 300)), np.zeros(300), "sparse"), "metropolis")
+    found = worker.advance(7)
+    for batches, own in zip(found.batches, worker.open_sums(), strict=True):
+        events = total([*batches, own])["events"]
+        assert events[FLIPS] == events[HITS] == 7 * 300
+
+
 @every_sampler
 def test_frozen_lanes(sampler):
     """Catches costs beyond the largest exponent that pass, or turn into NaN: each spin goes downhill once, for good."""

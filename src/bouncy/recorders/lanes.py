@@ -17,7 +17,7 @@ from bouncy.recorders.batches import Batch
 from bouncy.recorders.contract import MEANS, SWEEP_END, has_room
 from bouncy.recorders.pairs import Pairs, edge_pairs
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, THIN
-from bouncy.targets.lanes import fetch_lanes, lane_costs, lane_log_probs
+from bouncy.targets.lanes import fetch_lanes, fetch_steps, lane_costs, lane_log_probs
 from bouncy.tolls.lanes import add_lane_means, add_spins, add_spread
 
 # Variances need not be known as exactly as means: they are recorded in few lanes, and so many recordings are left out.
@@ -208,9 +208,11 @@ def _add_means(recorder, toll, target, s, sums_costs):
     for k in range(count.size):
         count[k] += 1.0
     _clear(recorder.cost)
+    steps = fetch_steps(target, s)
     for i in range(s.shape[0]):
         if i + 4 < s.shape[0]:
-            fetch_lanes(target, s, i + 4, 0)
+            if steps:
+                fetch_lanes(target, s, i + 4, 0)
             fetch(recorder.open_mean[i + 4])
             if controls:
                 fetch(recorder.open_state[i + 4])

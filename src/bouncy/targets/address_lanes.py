@@ -22,6 +22,7 @@ from bouncy.targets.contract import Target, TargetError, conditional_means, flip
 from bouncy.targets.lanes import (
     cost_error,
     fetch_lanes,
+    fetch_steps,
     flip_lanes,
     init_lanes,
     lane_costs,
@@ -203,6 +204,11 @@ def _costs(view, s, i, out):
 @implements(cost_error, LinkedLanes)
 def _exact(view, i):
     return 0.0  # but for the rounding of what functions return
+
+
+@implements(fetch_steps, LinkedLanes)
+def _no_steps(view, s):
+    return 0
 
 
 @implements(fetch_lanes, LinkedLanes)

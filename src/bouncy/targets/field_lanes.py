@@ -12,18 +12,20 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
-from bouncy._lane_loop import FLOAT64, lane_loop
+from bouncy._lane_loop import FLOAT64, INT8, lane_loop
 from bouncy._memory import aligned_empty
 from bouncy._vector import add_product, add_products, fetch, vectorised
-from bouncy.targets.contract import costs_to_means
+from bouncy.targets._lane_reading import LaneReading, new_lane_reading, write_log_odds, write_log_probs
 from bouncy.targets.lanes import (
     cost_error,
     fetch_lanes,
+    fetch_steps,
     flip_lanes,
     init_lanes,
     lane_costs,
     lane_log_probs,
     lanes_failed,
+    log_odds_to_means,
     park_lane,
     read_lanes,
     settle_lanes,
@@ -84,7 +86,7 @@ class SparseLanes(NamedTuple):
     size: NDArray[np.float64]  # (d,) |coupling| of a site with few neighbours, whose couplings all have it, or else 0
     bits: NDArray[np.int8]  # (nnz,) -1, all bits 1, where a coupling is negative, else 0
     error: NDArray[np.float64]  # (d,) of costs that are added up in single precision
-    nothing: NDArray[np.int8]  # (lanes,) zeros, the spins of a neighbour that is missing
+    reading: LaneReading  # of sites with a `size`
 
 
 def dense_lanes(M: NDArray[np.float64], r: NDArray[np.float64], offset: float, width: int) -> DenseLanes:
@@ -120,7 +122,8 @@ def sparse_lanes(
     # Each number is rounded when it is read and each partial sum, four couplings at a time, when it is made.
     most_cost = 2.0 * (np.abs(r) + np.add.reduceat(np.append(sizes, 0.0), indptr[:-1]) * (degree > 0))
     error = np.where(most_cost < _IN_RANGE, (6.0 + degree / 4.0) * _ROUNDING * most_cost, np.inf)
-    return SparseLanes(indptr, indices, data, after, r, offset, size, bits, error, np.zeros(width, np.int8))
+    reading = new_lane_reading(indptr, indices, data, r, offset, size, _NEIGHBOURS)
+    return SparseLanes(indptr, indices, data, after, r, offset, size, bits, error, reading)
 
 
 @helper
@@ -208,7 +211,7 @@ def _init_sparse(view, s):
 
 @implements(lane_costs, SparseLanes)
 def _sparse_costs(view, s, i, out):
-    _cost_from(view, s, i, view.indptr[i], out[0])
+    _cost_from(view, s, i, view.indptr[i], view.r[i], out[0])
 
 
 @implements(cost_error, SparseLanes)
@@ -217,13 +220,13 @@ def _sparse_error(view, i):
 
 
 @helper
-def _cost_from(view, s, i, n, out):
-    """Write what site i would cost if it had but those neighbours that are in its row from entry n on."""
+def _cost_from(view, s, i, n, field, out):
+    """Write what site i would cost in a field if it had but those neighbours that are in its row from entry n on."""
     end = view.indptr[i + 1]
     if view.size[i] > 0.0:
-        _cost_of_equals(view, s, i, n, end, out)
+        _cost_of_equals(view, s, i, n, end, field, out)
         return
-    _fill(out, view.r[i])
+    _fill(out, field)
     while n + 4 < end:
         _add_four(view, s, i, n, end, 1.0, 0.0, out)
         n += 4
@@ -231,44 +234,17 @@ def _cost_from(view, s, i, n, out):
 
 
 @lane_loop()
-def _add_up(out, spin, weight, field, inverted, *neighbours):
-    """Write spin (weight total + field): bytes are added as such.
-
-    Neighbours are pairs of spins and bits, which invert them where they are all 1; `inverted` counts those, as -s is
-    the inverse of s plus 1.
-    """
-    total = inverted
-    for row, bits in zip(neighbours[::2], neighbours[1::2], strict=True):
-        total = total + (row.read() ^ bits)
+def _add_up(out, spin, weight, field, neighbours):
+    """Write spin (weight total + field): bytes are added as such."""
+    total = neighbours.total(INT8, lambda row, bits: (row.read() ^ bits) - bits)
     cost = weight.to(out.element) * total.to(out.element) + field.to(out.element)
     out.write(cost * spin.read().to(out.element))
 
 
 @helper
-def _cost_of_equals(view, s, i, n, end, out):
+def _cost_of_equals(view, s, i, n, end, field, out):
     """Write the cost of site i, whose couplings are equal but for their signs: the spins are added up first."""
-    twice, field = -2.0 * view.size[i], -2.0 * view.r[i]
-    p, a = _signed(view, s, n, end)
-    q, b = _signed(view, s, n + 1, end)
-    t, c = _signed(view, s, n + 2, end)
-    u, d = _signed(view, s, n + 3, end)
-    inverted = np.int8(-(a + b + c + d))
-    if end - n <= 4:
-        _add_up(out, s[i], twice, field, inverted, p, a, q, b, t, c, u, d)
-        return
-    v, e = _signed(view, s, n + 4, end)
-    w, f = _signed(view, s, n + 5, end)
-    x, g = _signed(view, s, n + 6, end)
-    y, h = _signed(view, s, n + 7, end)
-    inverted = np.int8(inverted - (e + f + g + h))
-    _add_up(out, s[i], twice, field, inverted, p, a, q, b, t, c, u, d, v, e, w, f, x, g, y, h)
-
-
-@helper
-def _signed(view, s, n, end):
-    """Return the spins of the neighbour in entry n of a row that ends before `end`, and the bits that give its sign."""
-    there, n = n < end, np.uint64(n)  # unsigned, which skips the checks for indices from the end
-    return s[np.uint32(view.indices[n])] if there else view.nothing, view.bits[n] if there else np.int8(0)
+    _add_up(out, s[i], -2.0 * view.size[i], -2.0 * field, (s, view.indices, view.bits, n, end))
 
 
 @lane_loop()
@@ -306,10 +282,13 @@ def _add(total, weight, spin):
         total[k] += weight * spin[k]
 
 
+@implements(fetch_steps, SparseLanes)
+def _sparse_steps(view, s):
+    return 3 if s.size > _CLOSE else 0
+
+
 @implements(fetch_lanes, SparseLanes)
 def _fetch_sparse(view, s, i, step):
-    if s.size <= _CLOSE:
-        return
     if step == 2:
         fetch(view.indptr[i : i + 2])
         fetch(view.r[i : i + 1])
@@ -328,14 +307,18 @@ def _fetch_sparse(view, s, i, step):
         fetch(s[view.indices[m]])
 
 
+@implements(fetch_steps, DenseLanes)
+def _dense_steps(view, s):
+    return 1
+
+
 @implements(fetch_lanes, DenseLanes)
 def _fetch_dense(view, s, i, step):
-    if step == 0:
-        fetch(s[i])
-        fetch(view.kept[i])
-        if view.M.size > _CLOSE:
-            for k in range(view.count[0]):
-                fetch(view.M[i, view.who[k] : view.who[k] + 1])
+    fetch(s[i])
+    fetch(view.kept[i])
+    if view.M.size > _CLOSE:
+        for k in range(view.count[0]):
+            fetch(view.M[i, view.who[k] : view.who[k] + 1])
 
 
 @implements(flip_lanes, SparseLanes)
@@ -355,26 +338,30 @@ def _read_dense(view, s, which, spins, cost, log_prob, means):
         lane_costs(view, s, i, cost)
         _add(log_prob, 1.0, cost[0])
         for n in range(which.size):
-            means[n, i] = cost[0, which[n]]
+            means[n, i] = cost[0, which[n]] * spins[n, i]
     lane_log_probs(view, s, log_prob)
     for n in range(which.size):
-        costs_to_means(means[n], spins[n])
+        log_odds_to_means(means[n])
 
 
 @implements(read_lanes, SparseLanes)
 def _read_sparse(view, s, which, spins, cost, log_prob, means):
-    _fill(log_prob, view.offset)
+    write_log_probs(view.reading, s, log_prob)
+    write_log_odds(view.reading, spins, means)
     for i in range(s.shape[0]):
-        _cost_from(view, s, i, view.after[i], cost[0])  # so that a pair of neighbours counts once
-        _add(log_prob, 0.5, cost[0])
-    for n in range(which.size):
-        for i in range(s.shape[0]):
+        if view.size[i] > 0.0:
+            continue
+        begin, end = view.indptr[i], view.indptr[i + 1]
+        if view.after[i] < end:
+            _cost_from(view, s, i, view.after[i], 0.0, cost[0])  # so that a pair of neighbours counts once
+            _add(log_prob, 0.5, cost[0])
+        for n in range(which.size):
             field = view.r[i]
-            for m in range(view.indptr[i], view.indptr[i + 1]):
-                k = np.uint64(m)
-                field += view.data[k] * spins[n, np.uint32(view.indices[k])]
-            means[n, i] = -2.0 * field * spins[n, i]
-        costs_to_means(means[n], spins[n])
+            for m in range(begin, end):
+                field += view.data[m] * spins[n, view.indices[m]]
+            means[n, i] = -2.0 * field
+    for n in range(which.size):
+        log_odds_to_means(means[n])
 
 
 @implements(trade_cluster, SparseLanes)

@@ -11,6 +11,8 @@ import numpy as np
 
 from bouncy._compile import helper
 from bouncy._dispatch import generic
+from bouncy._lane_loop import FLOAT32, FLOAT64, Row, lane_loop
+from bouncy._vector import single_tanh_half
 
 
 @generic
@@ -32,10 +34,15 @@ def cost_error(view, i):
 
 
 @generic
+def fetch_steps(view, s):
+    """Return in how many steps memory is asked for in advance: none where all of it is close to the processor."""
+
+
+@generic
 def fetch_lanes(view, s, i, step):
     """Ask for the memory that `lane_costs` will need for site i, where sites do not come in the order of memory.
 
-    It is called at steps 2, 1 and 0, some attempts apart: what was asked for at a step can be read at the next.
+    Steps count down to 0, some attempts apart: what was asked for at a step can be read at the next.
     """
 
 
@@ -59,6 +66,15 @@ def read_lanes(view, s, which, spins, cost, log_prob, means):
     `which`, (n,), says of which, and `spins`, (n, d), are theirs; `means` is (n, d or a little more), and `cost`,
     (1, lanes), scratch.
     """
+
+
+@lane_loop()
+def log_odds_to_means(row: Row) -> None:
+    """Replace log p(s_i = 1) - log p(s_i = -1) given all other spins by conditional means, rounded to single precision.
+
+    No run is so long that its averages show the rounding.
+    """
+    row.write(single_tanh_half(row.read().to(FLOAT32)).to(FLOAT64))
 
 
 @generic

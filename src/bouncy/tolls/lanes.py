@@ -18,19 +18,20 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import generic, implements, part
-from bouncy._lane_loop import FLOAT32, FLOAT64, INT32, Row, Vector, lane_loop
-from bouncy._memory import aligned_empty
-from bouncy._vector import DRAWN, STEP, exp, rest_of_number, single_exp, single_tanh_half
+from bouncy._lane_loop import FLOAT32, FLOAT64, INT8, INT32, Row, Vector, lane_loop
+from bouncy._memory import aligned_empty, aligned_zeros
+from bouncy._vector import DRAWN, LOG2_E, STEP, exp, rest_of_number, rough_power, single_tanh_half
 from bouncy.targets.lanes import cost_error, lane_costs
 
 # Single precision has h + e^c to this share of it and what `cost_error` and the next line add, where e^c is below
-# 1 / STEP: e^c to 1.2e-6, the products before and after it to 6e-8 |c| each. Where it is larger, 1 is far away.
-_ROUNDED = 5e-6
+# 1 / STEP: the power to 4e-6, the products before and after it to 6e-8 |c| each. Where it is larger, 1 is far away.
+_ROUNDED = 9e-6
 # The same for a unit of the field of a site in q: part of c, and of what it cancels.
 _ROUNDED_BY_FIELD = 1e-6
 # Where c is not known any better, single precision tells nothing.
 _USELESS = 0.5
-_NONE, _ONE = np.float32(0.0), np.float32(1.0)
+# Attempts after which flips have to be counted.
+MOST_FLIPS = 127
 
 
 class Attempt(NamedTuple):
@@ -39,18 +40,18 @@ class Attempt(NamedTuple):
     uniform: NDArray[np.float32]  # (DRAWN, lanes) beginnings of random numbers, for this site and the next ones
     single: NDArray[np.float32]  # (1, lanes) costs, by which nearly all lanes decide
     cost: NDArray[np.float64]  # (1, lanes) costs, where digits count
-    share: NDArray[np.float32]  # (3, lanes) `weight`, `rest` and `bath` of the toll
+    share: NDArray[np.float32]  # (3, lanes) of the toll: `weight` and `rest` in units of log 2, and `bath`
     change: NDArray[np.int8]  # (lanes,) of the spin
-    flips: NDArray[np.float32]  # (lanes,) since they were counted last
+    flips: NDArray[np.int8]  # (lanes,) since they were counted last, at most MOST_FLIPS attempts ago
 
 
 def new_attempt(width: int) -> Attempt:
     """Return room for an attempt, with no flips so far."""
-    uniform, single, share, flips = (
-        aligned_empty(*shape, dtype=np.float32) for shape in ((DRAWN, width), (1, width), (3, width), (width,))
+    uniform, single, share = (
+        aligned_empty(*shape, dtype=np.float32) for shape in ((DRAWN, width), (1, width), (3, width))
     )
-    flips[:] = 0.0
-    return Attempt(uniform, single, aligned_empty(1, width), share, aligned_empty(width, dtype=np.int8), flips)
+    change, flips = aligned_empty(width, dtype=np.int8), aligned_zeros(width, dtype=np.int8)
+    return Attempt(uniform, single, aligned_empty(1, width), share, change, flips)
 
 
 UNIT = dict.fromkeys(("bath", "weight", "rest"), lambda _: (0.0, 1.0))  # bounds of numbers that are shares
@@ -77,11 +78,14 @@ def new_lane_toll(bath: float, rng: NDArray[np.uint64], d: int) -> LaneToll:
 
 @helper
 def share_out(toll):
-    """Round the temperatures and rules of the lanes to single precision, wherever they may have changed."""
+    """Round the temperatures and rules of the lanes to single precision, wherever they may have changed.
+
+    Of the toll e^c is taken as a power of 2.
+    """
     share = toll.attempt.share
     for k in range(share.shape[1]):
-        share[0, k] = toll.weight[k]
-        share[1, k] = toll.rest[k]
+        share[0, k] = toll.weight[k] * LOG2_E
+        share[1, k] = toll.rest[k] * LOG2_E
         share[2, k] = toll.bath[k]
 
 
@@ -111,11 +115,12 @@ def _pay_spins(
 ) -> tuple[Vector, Vector]:  # fmt: skip
     """Flip the spins that pass for sure, below `surely`, and return which do and which might, below `hardly`."""
     before, u = spin.read(), uniform.read()
-    scale = bath.read() + single_exp(_tempered(cost, before, weight, rest, twice))
-    passes, might = (u + STEP) * scale < surely.to(FLOAT32), u * scale < hardly.to(FLOAT32)
+    scale = bath.read() + rough_power(_tempered(cost, before, weight, rest, twice))
+    most = u * scale
+    passes, might = most + STEP * scale < surely.to(FLOAT32), most < hardly.to(FLOAT32)
     turned = 0 - before
     change.write(passes.choose(turned + turned, 0))
-    flips.write(flips.read() + passes.to(FLOAT32))
+    flips.write(flips.read() + passes.to(INT8))
     spin.write(passes.choose(turned, before))
     return passes, might
 
@@ -180,7 +185,7 @@ def _remove_doubts(toll, target, s, i, uniform):
             u = uniform[k] + STEP * rest_of_number(toll.rng, k, uniform[k])
             if u * (toll.bath[k] + exp(cost)) < 1.0:
                 attempt.change[k] = -2 * spin[k]
-                attempt.flips[k] += _ONE
+                attempt.flips[k] += 1
                 spin[k] = -spin[k]
                 passed += 1
     return passed
@@ -188,10 +193,10 @@ def _remove_doubts(toll, target, s, i, uniform):
 
 @helper
 def count_flips(attempt, flips):
-    """Add the flips since they were counted last to `flips`, (lanes,): before single precision ends to count them."""
+    """Add the flips since they were counted last to `flips`, (lanes,): before a byte can no longer count them."""
     for k in range(flips.size):
         flips[k] += attempt.flips[k]
-        attempt.flips[k] = _NONE
+        attempt.flips[k] = 0
 
 
 @helper

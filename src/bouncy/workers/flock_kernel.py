@@ -9,8 +9,8 @@ from bouncy._vector import DRAWN, draw_beginnings, fetch
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS, has_room
 from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep
-from bouncy.targets.lanes import fetch_lanes, flip_lanes, init_lanes, lanes_failed, settle_lanes
-from bouncy.tolls.lanes import count_flips, exchange, pay_lanes, share_out
+from bouncy.targets.lanes import fetch_lanes, fetch_steps, flip_lanes, init_lanes, lanes_failed, settle_lanes
+from bouncy.tolls.lanes import MOST_FLIPS, count_flips, exchange, pay_lanes, share_out
 
 # Sweeps after which everything that is kept up to date is computed anew, at a cost of one more sweep.
 RESYNC = 256
@@ -29,6 +29,7 @@ def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times,
     attempt = toll.attempt
     records = recorder.open_mean.shape[0] > 0
     events, due = recorder.open_events, recorder.due
+    steps = fetch_steps(target, s)
     share_out(toll)
     for sweep in range(n_sweeps):
         follow_lanes(recorder, toll, s)
@@ -41,26 +42,27 @@ def advance_lanes(clock, toll, target, recorder, s, chains, since_resync, times,
                 return n_sweeps - sweep
             room = min(times.size, due[0])
             n, reached = fill(clock, sweep_time, times[:room], sites[:room])
-            for k in range(n):
-                i = np.uint32(sites[k])  # unsigned, which skips the wraparound check
-                for step in range(3):
-                    if k + (step + 1) * AHEAD < n:
-                        fetch_lanes(target, s, np.uint32(sites[k + (step + 1) * AHEAD]), step)
-                if k + AHEAD < n:
-                    later = np.uint32(sites[k + AHEAD])
-                    fetch(toll.reference[later : later + 1])
-                    if records:
-                        fetch_record(recorder, later)
-                if drawn == 0:
-                    draw_beginnings(toll.rng, attempt.uniform)
-                    drawn = DRAWN
-                drawn -= 1
-                flipped, counted = pay_lanes(toll, target, s, i, attempt.uniform[drawn], chains)
-                if flipped:
-                    flip_lanes(target, s, i, attempt.change)
-                    if records:
-                        record_change(recorder, toll, s, i, counted, times[k])
-            count_flips(attempt, events[FLIPS])
+            for first in range(0, n, MOST_FLIPS):
+                for k in range(first, min(first + MOST_FLIPS, n)):
+                    i = np.uint32(sites[k])  # unsigned, which skips the wraparound check
+                    for step in range(steps):
+                        if k + (step + 1) * AHEAD < n:
+                            fetch_lanes(target, s, np.uint32(sites[k + (step + 1) * AHEAD]), step)
+                    if k + AHEAD < n:
+                        later = np.uint32(sites[k + AHEAD])
+                        fetch(toll.reference[later : later + 1])
+                        if records:
+                            fetch_record(recorder, later)
+                    if drawn == 0:
+                        draw_beginnings(toll.rng, attempt.uniform)
+                        drawn = DRAWN
+                    drawn -= 1
+                    flipped, counted = pay_lanes(toll, target, s, i, attempt.uniform[drawn], chains)
+                    if flipped:
+                        flip_lanes(target, s, i, attempt.change)
+                        if records:
+                            record_change(recorder, toll, s, i, counted, times[k])
+                count_flips(attempt, events[FLIPS])
             hits += n
             due[0] -= n
             if due[0] == 0:
