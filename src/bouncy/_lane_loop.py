@@ -21,7 +21,8 @@ intrinsic: Any = numba_intrinsic
 
 # Rows of fast loops hold a multiple of so many lanes: a whole cache line of float64.
 WIDTH = 8
-# Lanes that are worked on together, as long as there are so many. Two vectors do not wait for each other.
+# Lanes that are worked on together, as long as there are so many: lists are looked up once for all of them, and vectors
+# do not wait for each other.
 _STRIDES = (64, 32, 16, 8, 1)
 
 INT8, INT32, INT64 = map(ir.IntType, (8, 32, 64))
@@ -225,7 +226,12 @@ def _words(context: Any, builder: ir.IRBuilder, kind: Any, value: ir.Value) -> l
 
 
 def _function(
-    module: ir.Module, body: Any, kinds: Sequence[Any], words: Any, counts: int, strides: Sequence[int]
+    module: ir.Module,
+    body: Any,
+    kinds: Sequence[Any],
+    words: Sequence[Sequence[ir.Value]],
+    counts: int,
+    strides: Sequence[int],
 ) -> ir.Function:
     """Return the loop as a function of a module, of which there is one however often it is called.
 
