@@ -97,6 +97,7 @@ def lanes_worker(
     if recorded == "nothing":
         worker.recorder = without_sites(worker.recorder)
     if recorded == "ladder":
+        worker.view = target.lanes(worker.s.shape[1], ladder=True)
         chain = LadderWorker(target, sampler, Plan(), np.random.SeedSequence(0), None).recorder
         cold, own = new_cold_view(sampler.ladders, d), worker.s[:, width - 1].copy()
         log_prob, events = np.zeros(worker.s.shape[1]), worker.recorder.open_events
@@ -231,7 +232,7 @@ def _process_seconds(work: Callable[[], object]) -> float:
 class _Scalar(bouncy.MRF):
     """A Markov random field whose functions a ladder calls by address, one lane after the other."""
 
-    def lanes(self, width: int) -> None:
+    def lanes(self, width: int, ladder: bool = False) -> None:
         return None
 
 

@@ -113,7 +113,8 @@ class Vector:
         if own == element:
             return self
         if own == ir.IntType(1):
-            one, zero = (target([number] * target.count) for number in ((1, 0) if element == INT8 else (1.0, 0.0)))
+            numbers = (1, 0) if isinstance(element, ir.IntType) else (1.0, 0.0)
+            one, zero = (target([number] * target.count) for number in numbers)
             return Vector(self.builder, self.builder.select(self.value, one, zero))
         if isinstance(own, ir.IntType):
             if isinstance(element, ir.IntType):
@@ -217,6 +218,8 @@ def _words(context: Any, builder: ir.IRBuilder, kind: Any, value: ir.Value) -> l
         return [context.make_array(kind)(context, builder, value).data]
     if isinstance(kind, types.Tuple | types.UniTuple):
         values = [builder.extract_value(value, k) for k in range(len(kind.types))]
+        if kind.types[0].layout != "C":
+            raise TypeError(f"rows must be those of a matrix that is stored row by row, got {kind.types[0]}")
         matrix = context.make_array(kind.types[0])(context, builder, values[0])
         length = cgutils.unpack_tuple(builder, matrix.shape)[1]
         lists = [_words(context, builder, *pair)[0] for pair in zip(kind.types[1:-2], values[1:-2], strict=True)]

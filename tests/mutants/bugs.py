@@ -163,6 +163,7 @@ VECTOR = "_vector.py"
 _PAYING = "    lane_costs(target, s, i, attempt.single)\n"
 LANE_TOLL = "tolls/lanes.py"
 LANE_READING = "targets/_lane_reading.py"
+_FIRST_LANES = "self.builder.add(start, self.lane) if self.count < 32 else start"
 LANE_RECORDER = "recorders/lanes.py"
 LADDER_TOLL = "tolls/ladder.py"
 LADDER_RECORDER = "recorders/ladder.py"
@@ -2176,7 +2177,7 @@ BUGS = (
     Bug(
         "F26",
         "a site whose couplings are equal forgets its last neighbour",
-        (Edit(FIELD_LANES, "(s, view.indices, view.bits, n, end)", "(s, view.indices, view.bits, n, end - 1)"),),
+        (Edit(FIELD_LANES, "view.bits, n, view.indptr[i + 1]))", "view.bits, n, view.indptr[i + 1] - 1))"),),
         ("tests/targets/test_lanes.py::test_costs_are_differences_of_log_prob[sparse equal couplings-8]",),
     ),
     Bug(
@@ -2200,32 +2201,44 @@ BUGS = (
     Bug(
         "F39",
         "products of spins are added up as bytes beyond what these hold",
-        (Edit(LANE_READING, "_BLOCK = 63", "_BLOCK = 200"),),
-        (reading("sparse lattice-which0"),),
+        (Edit(LANE_READING, "_BLOCK = 64", "_BLOCK = 200"),),
+        (reading("sparse lattice-8-which0"),),
     ),
     Bug(
         "F40",
         "pairs of neighbours count twice in log p of a scan",
         (Edit(LANE_READING, "own & (indices > rows)", "own & (indices != rows)"),),
-        (reading("sparse equal couplings-which0"),),
+        (reading("sparse equal couplings-8-which0"),),
     ),
     Bug(
         "F41",
         "means of a scan take all couplings for positive",
         (Edit(LANE_READING, "np.where(data[own] < 0.0, 1 | 1 << _BITS, 0)", "0"),),
-        (reading("sparse equal couplings-which0"),),
+        (reading("sparse equal couplings-8-which0"),),
     ),
     Bug(
         "F42",
         "means of both ladders are those of the first",
         (Edit(LANE_READING, "reading.each, _BITS * n)", "reading.each, 0)"),),
-        (reading("sparse lattice-which1"),),
+        (reading("sparse lattice-56-which1"),),
     ),
     Bug(
         "F43",
         "sites whose couplings differ are not read",
         (Edit(FIELD_LANES, "        if view.size[i] > 0.0:\n            continue\n", "        continue\n"),),
-        (reading("sparse degrees 0 to 9-which0"),),
+        (reading("sparse degrees 0 to 9-8-which0"),),
+    ),
+    Bug(
+        "F44",
+        "32 lanes that are worked on together read their neighbours in the first ones",
+        (Edit("_lane_loop.py", "self.builder.add(start, self.lane)", _FIRST_LANES),),
+        ("tests/targets/test_lanes.py::test_costs_are_differences_of_log_prob[sparse equal couplings-136]",),
+    ),
+    Bug(
+        "F45",
+        "64 lanes that are worked on together begin to add up at 1",
+        (Edit("_lane_loop.py", "kind([0] * self.count)", "kind([self.count // 64] * self.count)"),),
+        (reading("sparse lattice-136-which2"),),
     ),
     Bug(
         "F27",

@@ -29,8 +29,8 @@ Array = NDArray[np.float64]
 _MEAN, _PATH, _PAIR_MEAN, _PAIR_PATH = map(recorded, ("mean", "path", "pair_mean", "pair_path"))
 
 
-# What rounding to single precision, as lanes do, leaves of a mean.
-_SINGLE = 3e-8
+# By how much rounding to single precision, as lanes do, may shift a mean.
+_SINGLE = 1e-7
 # From one value of a spin, or of a product of two, to the other.
 _SPREAD = 2.0
 

@@ -1,7 +1,7 @@
 """Log p of all lanes of a sparse Markov random field, and conditional means of some, as ladders need them.
 
-Nearly always the couplings of a site differ by signs alone. Then products of spins are added up as bytes, and
-neighbours are counted.
+Nearly always the couplings of a site differ by signs alone. Then it is counted how many pairs differ, and how many
+neighbours favour a spin.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from bouncy._compile import helper
 from bouncy._lane_loop import FLOAT64, INT8, lane_loop
 from bouncy._vector import vectorised
 
-# Products of which so many can be added up as bytes: each is 1, or 2 less.
-_BLOCK = 63
+# Pairs of which so many can be added up as bytes: each adds 0 where its spins agree, and -2 where they differ.
+_BLOCK = 64
 # Bits that count the neighbours of a site in one lane: two lanes share a number of 32 bits.
 _BITS = 16
 
@@ -47,13 +47,13 @@ def new_lane_reading(
     r: NDArray[np.float64],
     offset: float,
     size: NDArray[np.float64],
-    most: int,
 ) -> LaneReading:
     """Return log p = offset - r.s - s'Ms/2 for a symmetric M in CSR form.
 
-    Where `size`, (d,), is not 0 it is that of all couplings of a site, of which there are `most` or fewer.
+    Where `size`, (d,), is not 0 it is that of all couplings of a site, which are few.
     """
     d, degree = r.size, np.diff(indptr)
+    most = int(degree[size > 0.0].max(initial=0))
     rows = np.repeat(np.arange(d, dtype=np.int32), degree)
     near, turn = np.full((d, most), d, np.int32), np.zeros((d, most), np.int32)
     own = size[rows] > 0.0
@@ -72,6 +72,12 @@ def new_lane_reading(
         offset + r.sum(), sites, 2.0 * r[sites], low[order], high[order], ends, value[ends[:-1]], near, turn,
         2.0 * (size * degree - r), -4.0 * size, np.zeros(d + 1, np.int32), np.zeros(d, np.int32),
     )  # fmt: skip
+
+
+def nothing_to_read() -> LaneReading:
+    """Return what lanes have that are not read."""
+    nothing, empty = np.empty(0), np.empty(0, np.int32)
+    return new_lane_reading(np.zeros(1, np.int64), empty, nothing, nothing, 0.0, nothing)
 
 
 @helper

@@ -153,8 +153,11 @@ class Target(_Base, ABC):
         raise_failure(view)
         return out.reshape(spins.shape[:-1])[()]
 
-    def lanes(self, width: int) -> Any:
-        """Return a `NamedTuple` for loops over lanes of this width (see `targets/lanes.py`), or None without any."""
+    def lanes(self, width: int, ladder: bool = False) -> Any:
+        """Return a `NamedTuple` for loops over lanes of this width (see `targets/lanes.py`), or None without any.
+
+        Lanes of a `ladder` are read at the end of each scan (`read_lanes`), which may need arrays of its own.
+        """
         return None
 
     def edges(self) -> scipy.sparse.csr_array | None:
@@ -428,7 +431,15 @@ _SATURATED = 40.0
 
 @helper
 def costs_to_means(out, s):
-    """Replace the costs c_i in `out` by the conditional means s_i tanh(c_i / 2), in place.
+    """Replace the costs c_i in `out` by the conditional means s_i tanh(c_i / 2), in place."""
+    log_odds_to_means(out)
+    for i in range(s.size):
+        out[i] *= s[i]
+
+
+@helper
+def log_odds_to_means(out):
+    """Replace log p(s_i = 1) - log p(s_i = -1) given all other spins by conditional means, in place.
 
     tanh(c/2) is (e^c - 1)/(e^c + 1), with e^c as the 16th power of the Pade approximant P(x)/P(-x) of e^x, x = c/16.
     Unlike a call of the mathematical library this is plain arithmetic, so the loop is vectorised; its absolute error is
@@ -449,8 +460,6 @@ def costs_to_means(out, s):
         up *= up
         down *= down
         out[i] = (up - down) / (up + down)
-    for i in range(s.size):
-        out[i] *= s[i]
 
 
 # Failures

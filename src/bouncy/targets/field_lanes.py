@@ -15,7 +15,14 @@ from bouncy._dispatch import implements, part
 from bouncy._lane_loop import FLOAT64, INT8, lane_loop
 from bouncy._memory import aligned_empty
 from bouncy._vector import add_product, add_products, fetch, vectorised
-from bouncy.targets._lane_reading import LaneReading, new_lane_reading, write_log_odds, write_log_probs
+from bouncy.targets._lane_reading import (
+    LaneReading,
+    new_lane_reading,
+    nothing_to_read,
+    write_log_odds,
+    write_log_probs,
+)
+from bouncy.targets.contract import log_odds_to_means
 from bouncy.targets.lanes import (
     cost_error,
     fetch_lanes,
@@ -25,7 +32,6 @@ from bouncy.targets.lanes import (
     lane_costs,
     lane_log_probs,
     lanes_failed,
-    log_odds_to_means,
     park_lane,
     read_lanes,
     settle_lanes,
@@ -107,9 +113,9 @@ def sparse_lanes(
     data: NDArray[np.float64],
     r: NDArray[np.float64],
     offset: float,
-    width: int,
+    ladder: bool,
 ) -> SparseLanes:
-    """Return a view of some lanes."""
+    """Return a view of lanes, which can be read if they are those of a ladder."""
     degree, sizes = np.diff(indptr), np.abs(data)
     some = np.flatnonzero(degree)
     least, most = np.zeros(r.size), np.zeros(r.size)
@@ -122,7 +128,7 @@ def sparse_lanes(
     # Each number is rounded when it is read and each partial sum, four couplings at a time, when it is made.
     most_cost = 2.0 * (np.abs(r) + np.add.reduceat(np.append(sizes, 0.0), indptr[:-1]) * (degree > 0))
     error = np.where(most_cost < _IN_RANGE, (6.0 + degree / 4.0) * _ROUNDING * most_cost, np.inf)
-    reading = new_lane_reading(indptr, indices, data, r, offset, size, _NEIGHBOURS)
+    reading = new_lane_reading(indptr, indices, data, r, offset, size) if ladder else nothing_to_read()
     return SparseLanes(indptr, indices, data, after, r, offset, size, bits, error, reading)
 
 
@@ -211,7 +217,11 @@ def _init_sparse(view, s):
 
 @implements(lane_costs, SparseLanes)
 def _sparse_costs(view, s, i, out):
-    _cost_from(view, s, i, view.indptr[i], view.r[i], out[0])
+    n, size, field = view.indptr[i], view.size[i], view.r[i]
+    if size > 0.0:
+        _add_up(out[0], s[i], -2.0 * size, -2.0 * field, (s, view.indices, view.bits, n, view.indptr[i + 1]))
+    else:
+        _cost_from(view, s, i, n, field, out[0])
 
 
 @implements(cost_error, SparseLanes)
@@ -223,9 +233,6 @@ def _sparse_error(view, i):
 def _cost_from(view, s, i, n, field, out):
     """Write what site i would cost in a field if it had but those neighbours that are in its row from entry n on."""
     end = view.indptr[i + 1]
-    if view.size[i] > 0.0:
-        _cost_of_equals(view, s, i, n, end, field, out)
-        return
     _fill(out, field)
     while n + 4 < end:
         _add_four(view, s, i, n, end, 1.0, 0.0, out)
@@ -235,16 +242,10 @@ def _cost_from(view, s, i, n, field, out):
 
 @lane_loop()
 def _add_up(out, spin, weight, field, neighbours):
-    """Write spin (weight total + field): bytes are added as such."""
+    """Write spin (weight total + field), where couplings are equal but for their signs: spins are added up as bytes."""
     total = neighbours.total(INT8, lambda row, bits: (row.read() ^ bits) - bits)
     cost = weight.to(out.element) * total.to(out.element) + field.to(out.element)
     out.write(cost * spin.read().to(out.element))
-
-
-@helper
-def _cost_of_equals(view, s, i, n, end, field, out):
-    """Write the cost of site i, whose couplings are equal but for their signs: the spins are added up first."""
-    _add_up(out, s[i], -2.0 * view.size[i], -2.0 * field, (s, view.indices, view.bits, n, end))
 
 
 @lane_loop()

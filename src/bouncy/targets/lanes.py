@@ -11,8 +11,6 @@ import numpy as np
 
 from bouncy._compile import helper
 from bouncy._dispatch import generic
-from bouncy._lane_loop import FLOAT32, FLOAT64, Row, lane_loop
-from bouncy._vector import single_tanh_half
 
 
 @generic
@@ -66,15 +64,6 @@ def read_lanes(view, s, which, spins, cost, log_prob, means):
     `which`, (n,), says of which, and `spins`, (n, d), are theirs; `means` is (n, d or a little more), and `cost`,
     (1, lanes), scratch.
     """
-
-
-@lane_loop()
-def log_odds_to_means(row: Row) -> None:
-    """Replace log p(s_i = 1) - log p(s_i = -1) given all other spins by conditional means, rounded to single precision.
-
-    No run is so long that its averages show the rounding.
-    """
-    row.write(single_tanh_half(row.read().to(FLOAT32)).to(FLOAT64))
 
 
 @generic

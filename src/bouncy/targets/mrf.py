@@ -291,11 +291,11 @@ class MRF(Target):
             return SparseFields(self._indptr, self._indices, self._data, self._r, h, self.offset)
         return DenseFields(self._M, self._r, h, self.offset)
 
-    def lanes(self, width: int) -> Any:
+    def lanes(self, width: int, ladder: bool = False) -> Any:
         from bouncy.targets.field_lanes import dense_lanes, sparse_lanes  # which few runs need
 
         if self.is_sparse:
-            return sparse_lanes(self._indptr, self._indices, self._data, self._r, self.offset, width)
+            return sparse_lanes(self._indptr, self._indices, self._data, self._r, self.offset, ladder)
         return dense_lanes(self._M, self._r, self.offset, width)
 
     def quadratic_part(self) -> Any:

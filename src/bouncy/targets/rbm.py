@@ -146,8 +146,8 @@ class RBM(Target):
         """Return the arrays for compiled loops: those of the equivalent Markov random field."""
         return self._mrf.view()
 
-    def lanes(self, width: int) -> Any:
-        return self._mrf.lanes(width)
+    def lanes(self, width: int, ladder: bool = False) -> Any:
+        return self._mrf.lanes(width, ladder)
 
     def edges(self) -> scipy.sparse.csr_array:
         """Return the pattern of non-zero weights, a symmetric (d, d) `csr_array` of bool."""

@@ -29,8 +29,8 @@ from bouncy.tolls.contract import HEAT_BATH
 from bouncy.tolls.lanes import UNIT, Attempt, exchange, new_attempt, share_out
 
 # Clusters are exchanged at every fourth rung after each scan, in turn: one takes as long as some twenty attempted flips
-# in all lanes. With twice as many, squared errors for the same time are no smaller; with half as many they are larger, by
-# a fifth to a half for means of glasses.
+# in all lanes. With twice as many, squared errors for the same time are no smaller; with half as many, those of means
+# are larger by a fifth to a half.
 _TURNS = 4
 
 

@@ -100,7 +100,10 @@ def _keep_temperatures(toll, target, recorder, s):
 
 
 def _tempered(cost: Row, spin: Vector, weight: Row, rest: Row, twice: Vector | None) -> Vector:
-    """Return the costs of a site at the temperatures of the lanes, given twice its field in q, or None for 0."""
+    """Return the costs of a site at the temperatures of the lanes, given twice its field in q, or None for 0.
+
+    They are in the unit of `weight` and `rest`.
+    """
     exponent = weight.read() * cost.read()
     if twice is not None:
         element = exponent.element
@@ -203,7 +206,7 @@ def count_flips(attempt, flips):
 def add_lane_means(toll, spin, reference, total):
     """Add the conditional means of a site, given its costs in `attempt.cost`, to `total`, (lanes,).
 
-    Each is rounded to single precision, a relative error that no run is long enough to see.
+    Each is rounded to single precision, to 2e-7.
     """
     cost, weight, rest = toll.attempt.cost[0], toll.weight, toll.rest
     if reference == 0.0:

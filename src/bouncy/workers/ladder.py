@@ -69,7 +69,7 @@ class LadderWorker(OneChainWorker):
         clock_seed, toll_seed, swap_seed = sampler_seed.spawn(3)
         self._in_pairs = sampler.clock.family == "pairs"
         lanes = sampler.ladders * b.size
-        view = None if self._in_pairs else target.lanes(padded(lanes))
+        view = None if self._in_pairs else target.lanes(padded(lanes), ladder=True)
         width = lanes if view is None else padded(lanes)
         self.view = address_lanes(target, width, sampler.ladders) if view is None else view
         self.lanes = aligned_empty(d, width, dtype=np.int8)
