@@ -164,9 +164,9 @@ INPUTS = {
         ),
     ),
     "spike-slab": (
-        [X, X[:, 0] + t % 3, np.full(3, 0.4), np.full(3, 0.7), np.full(3, 0.2)],
-        lambda X, y, inclusion, slab, width: bouncy.SpikeSlab(
-            X, y, inclusion=inclusion, slab_scale=slab, width=width, noise_scale=1.0, intercept=False
+        [X, X[:, 0] + t % 3, np.full(3, 0.4), np.full(3, 0.7)],
+        lambda X, y, inclusion, slab: bouncy.SpikeSlab(
+            X, y, inclusion=inclusion, slab_scale=slab, noise_scale=1.0, intercept=False
         ),
     ),
     "lasso": (

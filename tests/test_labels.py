@@ -46,7 +46,6 @@ TARGETS = {
         s(Y, ROWS),
         inclusion=s([0.2, 0.4, 0.5, 0.7], SITES),
         slab_scale=s(np.abs(R), SITES),
-        width=s(1.0 + R, SITES),
         noise_scale=0.7,
     ),
     "lasso": lambda s, f: bouncy.BayesianLasso(

@@ -16,6 +16,7 @@ from bouncy._random import fill_sphere, new_state
 from bouncy._validation import as_seed_sequence, check_count
 from bouncy.piecewise.flight import BUDGET, WINDOW, new_flight
 from bouncy.piecewise.motion import advance, prepare
+from bouncy.piecewise.points import new_points
 from bouncy.piecewise.potential import Cells, Potential, new_view
 from bouncy.piecewise.products import new_products
 from bouncy.piecewise.recorder import new_path_recorder
@@ -53,7 +54,9 @@ def fly(
     cells = potential.cells
     path_state, toll_state = (new_state(child) for child in as_seed_sequence(seed).spawn(2))
     rows = locate(cells, starts)
-    flight = new_flight(starts[0], np.zeros(d), rows[0], refreshment_rate, path_state, new_budget(toll_state))
+    view = new_view(potential, scale)
+    toll, points = new_budget(toll_state), new_points(d, not np.isnan(view.way_out).all())
+    flight = new_flight(starts[0], np.zeros(d), rows[0], refreshment_rate, path_state, toll, points)
     size = cells.lower.size
     recorder = new_path_recorder(d, size, np.zeros(d), np.zeros(d), new_products(d))
     out = Flights(
@@ -67,7 +70,7 @@ def fly(
         events=np.empty((n, 4)),
     )
     n_sweeps = check_count("n_sweeps", n_sweeps)
-    _run(flight, new_view(potential, scale), recorder, starts / scale, rows, sweep_time, n_sweeps, out)
+    _run(flight, view, recorder, starts / scale, rows, sweep_time, n_sweeps, out)
     return out._replace(y=out.y * scale)
 
 

@@ -148,6 +148,7 @@ EXACT = "gibbs::test_independent_coefficients_have_exact_inclusions"
 KEPT = "gibbs::test_law_is_kept_from_exact_starts"
 EXPECTATIONS = "piecewise/expectations.py"
 CONTROLS = "results/controls.py"
+POINTS = "piecewise/points.py"
 SPIKES, SPIKE_MOVES, MARGINALS = (f"piecewise/{name}.py" for name in ("spikes", "spike_moves", "marginals"))
 LOG_PROB = "weights::test_log_prob_of_a_run_is_that_of_its_target"
 PATHS = "piecewise/recorder.py"
@@ -897,7 +898,11 @@ BUGS = (
         "half reflection, renormalised (engine)",
         (
             Edit(FLIGHT, "factor = 2.0 * along / square", "factor = along / square"),
-            Edit(FLIGHT, "scale = 1.5 - 0.5 * norm", "scale = 1.0 / np.sqrt(max(norm, 1e-300))"),
+            Edit(
+                FLIGHT,
+                "scale = 1.5 - 0.5 * after / (before if n < y.size else 1.0)",
+                "scale = 1.0 / np.sqrt(max(after, 1e-300))",
+            ),
         ),
         (engine("law::test_rates", "normal-2"),),
     ),
@@ -907,10 +912,8 @@ BUGS = (
         (
             Edit(
                 FLIGHT,
-                "                fill_sphere(flight.rng, flight.v)\n",
-                "                fill_sphere(flight.rng, flight.v)\n"
-                "                for i in range(flight.v.size):\n"
-                "                    flight.v[i] *= 1.2\n",
+                "    fill_sphere(flight.rng, v)\n",
+                "    fill_sphere(flight.rng, v)\n    for i in range(v.size):\n        v[i] *= 1.2\n",
             ),
         ),
         (engine("law::test_final_velocity", "normal-2"),),
@@ -922,13 +925,13 @@ BUGS = (
             Edit(FLIGHT, "import exponential, fill_sphere", "import exponential, uniform"),
             Edit(
                 FLIGHT,
-                "                fill_sphere(flight.rng, flight.v)\n",
-                "                square = 0.0\n"
-                "                for i in range(flight.v.size):\n"
-                "                    flight.v[i] = 2.0 * uniform(flight.rng) - 1.0\n"
-                "                    square += flight.v[i] * flight.v[i]\n"
-                "                for i in range(flight.v.size):\n"
-                "                    flight.v[i] /= np.sqrt(square)\n",
+                "    fill_sphere(flight.rng, v)\n",
+                "    square = 0.0\n"
+                "    for i in range(v.size):\n"
+                "        v[i] = 2.0 * uniform(flight.rng) - 1.0\n"
+                "        square += v[i] * v[i]\n"
+                "    for i in range(v.size):\n"
+                "        v[i] /= np.sqrt(square)\n",
             ),
         ),
         (engine("law::test_final_velocity", "normal-5"),),
@@ -1232,7 +1235,7 @@ BUGS = (
     Bug(
         "P53",
         "the path of coefficients that rest at a point other than zero, recorded as if that were zero",
-        (Edit(SPIKES, "        path_mean[i] += point * time\n", ""),),
+        (Edit(SPIKES, "        path_mean[i] += point * path_time\n", ""),),
         (engine("gibbs::test_points_other_than_zero_among_normal_variables", "gibbs"),),
     ),
     Bug(
@@ -2673,5 +2676,140 @@ BUGS = (
         "lanes of a ladder swap at the temperature of the target",
         (Edit(SWAP_LADDER, "* exp(toll.weight[lane] * cost", "* exp(cost"),),
         (swap_ladder("test_the_product_law_stays[sum]"),),
+    ),
+    Bug(
+        "N1",
+        "coordinates leave points at a rate that does not depend on their speed",
+        (Edit(POINTS, "* mean / abs(speed) if", "* mean if"),),
+        (engine("law::test_rates", "points"), engine("points::test_rests_are_exponential", "2")),
+    ),
+    Bug(
+        "N2",
+        "the rate of leaving a point has its mass upside down",
+        (Edit(POINTS, "exp(view.way_out[row])", "exp(-view.way_out[row])"),),
+        (engine("law::test_final_state", "spike-slab"),),
+    ),
+    Bug(
+        "N3",
+        "velocities of coordinates at points are reflected",
+        (
+            Edit(
+                FLIGHT,
+                "    n, along, square, before, after = moving(flight.points, y.size)",
+                "    n = y.size\n    n, along, square, before, after = n",
+            ),
+            Edit(FLIGHT, "g[i] = flight.slope[i] * flight.F[i]", "g[i] = max(flight.slope[i], 0.7) * flight.F[i]"),
+        ),
+        (engine("law::test_rates", "spike-slab"),),
+    ),
+    Bug(
+        "N4",
+        "the time at a point at which a sweep ends is not counted",
+        (
+            Edit(
+                FLIGHT,
+                "    leave_cells(recorder, flight.row)\n",
+                "    for k in range(flight.points.number[0], flight.points.order.size):\n"
+                "        recorder.entered_cell[flight.points.order[k]] = sweep_time\n"
+                "    leave_cells(recorder, flight.row)\n",
+            ),
+        ),
+        (engine("law::test_time_in_cells", "points"),),
+    ),
+    Bug(
+        "N5",
+        "coordinates leave points to the side that they came from",
+        (
+            Edit(
+                FLIGHT,
+                "            events[FLIPS] += _meet_wall(",
+                "            if place < 0:\n                flight.v[i] = -flight.v[i]\n"
+                "            events[FLIPS] += _meet_wall(",
+            ),
+        ),
+        (engine("points::test_coordinates_leave_in_the_direction_of_their_velocity"),),
+    ),
+    Bug(
+        "N6",
+        "coordinates never turn at a point between unequal densities",
+        (Edit(FLIGHT, "jump -= view.way_out[row]", "jump = 0.0"),),
+        (engine("law::test_final_state", "points"),),
+    ),
+    Bug(
+        "N7",
+        "the rate of leaving a point is that of the lower density beside it",
+        (Edit(POINTS, "np.fmin(up, down)", "np.fmax(up, down)"),),
+        (engine("law::test_final_state", "points"),),
+    ),
+    Bug(
+        "N8",
+        "coordinates at points do not notice that their speeds have changed",
+        (Edit(FLIGHT, "    change_speeds(flight.points, view, flight.row, old, v, now, flight.rng)\n", ""),),
+        (engine(SAME_EVENTS, "points"),),
+    ),
+    Bug(
+        "N9",
+        "the next refreshment does not notice that more or fewer coordinates move",
+        (Edit(FLIGHT, "(leg[T_REFRESH] - t) * (pace / _pace(flight))", "(leg[T_REFRESH] - t)"),),
+        (engine("law::test_rates", "points"), engine(SAME_EVENTS, "points")),
+    ),
+    Bug(
+        "N10",
+        "times of leaving count from the sweep in which they were drawn",
+        (Edit(POINTS, "points.due[points.order[k]] -= sweep_time", "pass"),),
+        (engine(SAME_EVENTS, "points"),),
+    ),
+    Bug(
+        "N11",
+        "times of leaving are not restored",
+        (
+            Edit(POINTS, '"order", "number", "due",\n', '"order", "number",\n'),
+            Edit(POINTS, '        "due": lambda points: (-1.0, inf),\n', ""),
+        ),
+        (engine("flight::test_a_restored_state_continues_with_the_same_bytes", "spike-slab"),),
+    ),
+    Bug(
+        "N12",
+        "times of leaving are kept where the target has changed",
+        (
+            Edit(FLIGHT, "    place_points(flight.points, view, flight.row, flight.v, flight.rng)\n", ""),
+            Edit(
+                FLIGHT,
+                "        leg[T_REFRESH] = _time_to_refresh(flight)\n        leg",
+                "        place_points(flight.points, view, flight.row, flight.v, flight.rng)\n"
+                "        leg[T_REFRESH] = _time_to_refresh(flight)\n        leg",
+            ),
+        ),
+        (engine("points::test_a_rest_follows_the_target"),),
+    ),
+    Bug(
+        "N13",
+        "coordinates pay a toll to come to a point",
+        (Edit(FLIGHT, "            jump = 0.0\n", "            jump += 0.0\n"),),
+        (engine("law::test_final_state", "points"),),
+    ),
+    Bug(
+        "N14",
+        "laws of coefficients that Gibbs looks at often count too little with BPS",
+        (Edit(SPIKES, "window, spikes.times[window])", "window, 1.0)"),),
+        (engine("spike_slab::test_laws_of_many_coefficients"),),
+    ),
+    Bug(
+        "N15",
+        "a path that is recorded in full is taken for what differs from resting at points",
+        (
+            Edit(
+                SPIKES,
+                "    windows.sweeps[LAWS] += 1\n",
+                "    windows.sweeps[LAWS] += 1\n    windows.sweeps[PATHS] += 1\n",
+            ),
+        ),
+        (engine("conformance::test_times_in_cells_and_bins_add_up", "spike-slab-bps"),),
+    ),
+    Bug(
+        "N16",
+        "values that round beside a point are taken for a jump",
+        (Edit(POTENTIAL, "_jump(x, size, cells.first)", "_jump(x, np.abs(x), cells.first)"),),
+        (engine("points::test_points_are_told_from_intervals"),),
     ),
 )

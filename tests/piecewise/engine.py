@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bouncy._random import new_state
 from bouncy.piecewise.flight import Flight, new_flight
 from bouncy.piecewise.motion import advance, prepare
+from bouncy.piecewise.points import new_points
 from bouncy.piecewise.potential import Cells, Potential, View, new_view
 from bouncy.piecewise.products import new_products
 from bouncy.piecewise.recorder import PathRecorder, new_path_recorder, open_sums
@@ -53,7 +54,8 @@ def launch(
     """Return a particle at y, (d,), in the engine; bins of the recorder reach from `low` to `high`."""
     d, cells = y.size, potential.cells
     view = new_view(potential, scale)
-    flight = new_flight(y / scale, v, cells.locate(y), refreshment_rate, path_state, new_budget(toll_state))
+    flight = new_flight(y / scale, v, cells.locate(y), refreshment_rate, path_state, new_budget(toll_state),
+                        new_points(d, not np.isnan(view.way_out).all()))  # fmt: skip
     recorded = new_products(d if products else 0)
     recorder = new_path_recorder(d, cells.lower.size, np.full(d, low), np.full(d, high), recorded)
     prepare(flight, view, recorder.evaluations)

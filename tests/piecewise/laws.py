@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from scipy import integrate, stats
 
 from bouncy.clocks.contract import mean_speed
 from bouncy.enumeration import exact, states
-from bouncy.piecewise.potential import Cells, Potential
+from bouncy.piecewise.potential import Cells, Potential, new_view
 from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian
 from helpers.replicates import state_counts
 from helpers.replicates_piecewise import locate
@@ -51,6 +52,11 @@ class Law:
     @cached_property
     def scale(self) -> Array:
         return self.potential.natural_scale()
+
+    def paces(self, y: Array) -> Array:
+        """Return the refreshments at each of n positions, (n,), relative to those of a particle all of which moves."""
+        at_point = ~np.isnan(new_view(self.potential, self.scale).way_out)[locate(self.potential.cells, y)]
+        return np.sqrt(np.maximum((~at_point).sum(axis=1), 1) / self.d)
 
     def bounce_rates(self, y: Array) -> Array:
         """Return the expected bounces per unit time at each of n positions, (n,), for a velocity that is uniform.
@@ -243,14 +249,104 @@ def spike_slab_law() -> Law:
     def final(y: Array, x: Array, size: float) -> Iterator[Outcome]:
         which = (x != 0.0) @ np.array([1, 2])
         yield chi_square_test(np.bincount(which, minlength=4), p, detect=size, name="models")
-        inside = y[x == 0.0]
-        yield distribution_test(inside, stats.uniform(-c, 2 * c).cdf, detect=2 * size, name="inside the spike")
         for k in (1, 2, 3):
             residual = x[which == k][:, models[k]] - means[k]
             white = np.linalg.solve(np.linalg.cholesky(covs[k]), residual.T).T
             yield distribution_test(white, stats.norm.cdf, detect=3 * size, name=f"slab of model {k}")
 
-    return Law(Potential(A, b, cells), draw, mean, product, final)
+    potential = Potential(A, b, cells)
+    # Zero is come to from both sides and left to both, at the density of what is not zero there.
+    beside = np.zeros(2)
+    for share, m, mu, cov in zip(p, models, means, covs, strict=True):
+        beside[m] += share * stats.norm.pdf(0.0, mu, np.sqrt(np.diag(cov)))
+    hits = 2.0 * mean_speed(2) * float(beside @ potential.natural_scale())
+    return Law(potential, draw, mean, product, final, hits)
+
+
+def points_law() -> Law:
+    """A point between two densities of different heights, and one at the end of a half-line, correlated."""
+    A, b = np.array([[1.5, -0.7], [-0.7, 1.0]]), np.array([0.5, 0.3])
+    heights, masses = np.array([1.0, 0.4]), np.array([0.9, 0.7])  # beside the first point, and of both points
+    c = 0.5  # lengths of the points are 2 c and c
+    first = Cells.alike(1, [-INF, -c, c, INF], slope=[1.0, 0.0, 1.0], shift=[c, 0.0, -c],
+                        constant=-np.log([heights[0], masses[0] / (2 * c), heights[1]]))  # fmt: skip
+    second = Cells.alike(1, [-c, 0.0, INF], slope=[0.0, 1.0], constant=[-math.log(masses[1] / c), 0.0])
+    potential = Potential(A, b, Cells.joined([first, second]))
+    cov = np.linalg.inv(A)
+    mean = cov @ b
+    deviation = 1.0 / np.sqrt(np.diag(A))
+
+    def height(x: Array) -> Array:
+        """Return the weight of values beside the points, relative to a normal, (n, 2)."""
+        return np.where(x < 0.0, [heights[0], 0.0], [heights[1], 1.0])
+
+    def normals(generator: np.random.Generator, n: int) -> Array:
+        """Return draws of the law without weights, of all models as often as their normals weigh, (n, 2)."""
+        whole = 2 * math.pi * math.sqrt(np.linalg.det(cov)) * math.exp(0.5 * b @ mean)
+        alone = masses[::-1] * math.sqrt(2 * math.pi) * deviation * np.exp(0.5 * (b * deviation) ** 2)
+        weight = np.array([masses.prod(), *alone, whole])
+        which = generator.choice(4, n, p=weight / weight.sum())
+        x = np.zeros((n, 2))
+        for i in (0, 1):
+            x[which == i + 1, i] = b[i] / A[i, i] + deviation[i] * generator.standard_normal((which == i + 1).sum())
+        x[which == 3] = generator.multivariate_normal(mean, cov, (which == 3).sum())
+        return np.column_stack([x, generator.random(n)])
+
+    def draw(generator: np.random.Generator, n: int) -> Array:
+        accept = lambda z: z[:, 2] < np.where(z[:, :2] == 0.0, 1.0, height(z[:, :2])).prod(axis=1)  # noqa: E731
+        x = rejected(lambda size: normals(generator, size), accept, n)[:, :2]
+        inside = generator.random((n, 2)) * [2 * c, c] - c
+        return np.where(x == 0.0, inside, x + np.array([c, 0.0]) * np.sign(x))
+
+    def density(x: float, z: float) -> float:
+        v = np.array([x, z])
+        return float(np.exp(b @ v - 0.5 * v @ A @ v))
+
+    sides = [(-9.0, 0.0, heights[0]), (0.0, 9.0, heights[1])]
+
+    def moment(f: Callable[[float, float], float]) -> float:
+        """Return the integral of f over points, half-lines and quadrants."""
+        total = masses.prod() * f(0.0, 0.0)
+        total += masses[0] * integrate.quad(lambda z: f(0.0, z) * density(0.0, z), 0.0, 9.0)[0]
+        for low, high, h in sides:
+            total += masses[1] * h * integrate.quad(lambda x: f(x, 0.0) * density(x, 0.0), low, high)[0]
+            total += h * integrate.dblquad(lambda z, x: f(x, z) * density(x, z), low, high, 0.0, 9.0, epsabs=1e-9)[0]
+        return float(total)
+
+    total = moment(lambda x, z: 1.0)
+    x_mean, z_mean, xx, xz, zz = (
+        moment(f) / total
+        for f in (
+            lambda x, z: x,
+            lambda x, z: z,
+            lambda x, z: x * x,
+            lambda x, z: x * z,
+            lambda x, z: z * z,
+        )
+    )
+    signs = [(-1, lambda v: v < 0.0), (0, lambda v: v == 0.0), (1, lambda v: v > 0.0)]
+    p = np.array([moment(lambda x, z, s=s, t=t: float(s(x) and t(z))) for _, s in signs for _, t in signs[1:]]) / total
+
+    def given(i: int, sign: int, other: Array) -> Any:
+        """Return the law of value i on one side of its point, given the other value."""
+        center, spread = (b[i] - A[0, 1] * other) / A[i, i], deviation[i]
+        ends = (-INF, -center / spread) if sign < 0 else (-center / spread, INF)
+        return stats.truncnorm(*ends, loc=center, scale=spread)
+
+    def final(y: Array, x: Array, size: float) -> Iterator[Outcome]:
+        counts = [((np.sign(x[:, 0]) == s) & (np.sign(x[:, 1]) == t)).sum() for s in (-1, 0, 1) for t in (0, 1)]
+        yield chi_square_test(np.array(counts), p, detect=size, name="signs")
+        for i, sign in ((0, -1), (0, 1), (1, 1)):
+            own = x[np.sign(x[:, i]) == sign]
+            u = given(i, sign, own[:, 1 - i]).cdf(own[:, i])
+            yield distribution_test(u, stats.uniform.cdf, detect=2 * size, name=f"value {i} on side {sign}")
+
+    # Densities of the values at their points from the right.
+    at_x = heights[1] * (masses[1] + integrate.quad(lambda z: density(0.0, z), 0.0, 9.0)[0]) / total
+    at_z = masses[0] + sum(h * integrate.quad(lambda x: density(x, 0.0), low, high)[0] for low, high, h in sides)
+    rates = np.array([at_x / heights[1] * (0.5 * heights.sum() + heights.max()), 1.5 * at_z / total])
+    hits = mean_speed(2) * float(rates @ potential.natural_scale())
+    return Law(potential, draw, np.array([x_mean, z_mean]), np.array([[xx, xz], [xz, zz]]), final, hits)
 
 
 def mixed_law(augmentation: str, gaussians: bool = True) -> Law:
@@ -296,6 +392,7 @@ LAWS: dict[str, Callable[[], Law]] = {
     "quadrant": quadrant_law,
     "jump-kink-flat": jump_kink_flat_law,
     "spike-slab": spike_slab_law,
+    "points": points_law,
     "mixed": lambda: mixed_law("gaussian"),
     "mixed-exponential": lambda: mixed_law("exponential"),
     "spins": lambda: mixed_law("gaussian", gaussians=False),

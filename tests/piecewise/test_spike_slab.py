@@ -11,6 +11,9 @@ import pytest
 from scipy import stats
 
 import bouncy
+from bouncy.piecewise.samplers.bps import BPS
+from bouncy.workers.contract import Plan
+from bouncy.workers.paths import PathWorker
 from conftest import base_seed
 from helpers.statistics import z_test
 
@@ -51,6 +54,12 @@ def log_posterior(x, positive, intercept=True):
     slab = stats.halfnorm if positive else stats.norm
     prior = np.where(zero, np.log1p(-INCLUSION), np.log(INCLUSION) + slab.logpdf(x, scale=SLAB))
     return float(stats.norm.logpdf(residual, scale=NOISE).sum() + prior.sum())
+
+
+def width_of(target):
+    """Return the lengths of the intervals that stand for zero, (p,)."""
+    cells = target.potential.cells
+    return (cells.upper - cells.lower)[cells.slope == 0.0]
 
 
 def enumerate_models(inclusion, slab, noise, X, y):
@@ -112,25 +121,27 @@ def test_log_prob_is_that_of_the_model(positive, intercept, rng):
 def test_energy_is_that_of_the_model(positive, rng):
     """Catches cells whose values or constants differ from the model: density of y = density of x, spread in a spike."""
     target = build(positive)
-    low = -target.width if positive else -2.0 * np.ones(P)
+    width = width_of(target)
+    low = -width if positive else -2.0 * np.ones(P)
     y = low + (2.0 - low) * rng.random((50, P))
     x = np.array([target.potential.cells.values(row) for row in y])
     if positive:
         np.testing.assert_array_equal(x, np.maximum(y, 0.0))
     else:
-        np.testing.assert_allclose(x, np.sign(y) * np.maximum(np.abs(y) - target.width / 2, 0.0), atol=1e-15)
+        np.testing.assert_allclose(x, np.sign(y) * np.maximum(np.abs(y) - width / 2, 0.0), atol=1e-15)
     found = -np.array([target.potential.energy(row) for row in y])
-    spread = np.where(x == 0.0, np.log(target.width), 0.0).sum(axis=1)
+    spread = np.where(x == 0.0, np.log(width), 0.0).sum(axis=1)
     np.testing.assert_allclose(found + spread, target.log_prob(x), rtol=1e-12)
 
 
 @either_kind
 def test_jump_at_the_edge_is_the_ratio_of_the_priors(positive, rng):
-    """Catches a toll that depends on the data, or has the wrong width, sign or density of the slab at zero."""
-    target = build(positive, width=np.linspace(0.05, 0.3, P))
-    edges = [np.zeros(P)] if positive else [target.width / 2, -target.width / 2]
+    """Catches a jump that depends on the data, or has the wrong width, sign or density of the slab at zero."""
+    target = build(positive)
+    width = width_of(target)
+    edges = [np.zeros(P)] if positive else [width / 2, -width / 2]
     density = (2.0 if positive else 1.0) * INCLUSION * stats.norm.pdf(0.0, scale=SLAB)
-    expected = np.log((1.0 - INCLUSION) / target.width) - np.log(density)
+    expected = np.log((1.0 - INCLUSION) / width) - np.log(density)
     y = target.start(rng)
     for edge, i in itertools.product(edges, range(P)):
         inside, outside = y.copy(), y.copy()
@@ -141,12 +152,15 @@ def test_jump_at_the_edge_is_the_ratio_of_the_priors(positive, rng):
 
 
 @either_kind
-def test_default_width(positive):
-    """Catches a default at which the slab is cheaper than zero, or that is wide against the posterior."""
-    wide, narrow = build(positive), build(positive, inclusion=0.999)
-    assert (wide.width == 2.0 * wide.scale).all()
-    jump = np.log(0.001 / narrow.width) - np.log(0.999 * (1 + positive) * stats.norm.pdf(0.0, scale=SLAB))
-    np.testing.assert_allclose(jump, 0.0, atol=1e-12)
+def test_zeros_are_points(positive):
+    """Catches an interval of zeros that the particle crosses, or a mass that is not the odds of a zero at the edge."""
+    target = build(positive)
+    view = target.view()
+    zero = view.slope == 0.0
+    np.testing.assert_array_equal(np.isfinite(view.way_out), zero)
+    lengths = target.scale * (view.upper - view.lower)[zero] * np.exp(view.way_out[zero])
+    density = (1 + positive) * INCLUSION * stats.norm.pdf(0.0, scale=SLAB)
+    np.testing.assert_allclose(lengths, (1.0 - INCLUSION) / density, rtol=1e-12)
 
 
 @either_kind
@@ -155,7 +169,7 @@ def test_given_changes_hyperparameters_and_nothing_else(positive):
     base = build(positive, inclusion=0.5, slab_scale=1.0)
     assert base.potential is base.potential
     other = base.given(inclusion=INCLUSION, slab_scale=SLAB, noise_scale=0.4)
-    fresh = build(positive, noise_scale=0.4, width=base.width)
+    fresh = build(positive, noise_scale=0.4)
     x = np.where(np.arange(P) % 2, 0.3, 0.0)
     assert other.log_prob(x) == pytest.approx(fresh.log_prob(x), rel=1e-12)
     assert other._gram is base._gram
@@ -176,6 +190,31 @@ def test_starts_are_possible_and_differ(positive):
     assert all(np.isfinite(target.potential.energy(y)) for y in starts)
     models = {tuple(target.potential.cells.values(y)) for y in starts}
     assert len(models) > 10
+
+
+def test_laws_of_many_coefficients():
+    """Catches laws of "bps" that count a window of coefficients too often, or stand for another sweep."""
+    rng = np.random.default_rng(SEED)
+    data = rng.standard_normal((60, 70))
+    target = bouncy.SpikeSlab(
+        data, data[:, 0] + rng.standard_normal(60), inclusion=0.05, slab_scale=1.0, noise_scale=1.0
+    )
+    assert set(target.view().spikes.times) == {1.0, 5.0}
+    worker = PathWorker(target, BPS(), Plan(), np.random.SeedSequence(SEED), None)
+    A, b = np.asarray(target.potential.coupling), target.potential.linear
+    variance = 1.0 / A.diagonal()
+    odds = 19.0 / np.sqrt(variance)  # of zero, against a normal whose mean is zero
+    mean, square = np.zeros(70), np.zeros(70)
+    for _ in range(100):
+        worker._run(1)
+        x = worker.x[0]
+        center = (b - A @ x) * variance + x
+        share = 1.0 / (1.0 + odds * np.exp(-0.5 * center**2 / variance))
+        mean += share * center
+        square += share * (center**2 + variance)
+    sums = worker.open_sums()[0]
+    np.testing.assert_allclose(sums["mean"], worker.sweep_time * mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(sums["square"], worker.sweep_time * square, rtol=1e-9)
 
 
 # The posterior
@@ -212,10 +251,16 @@ def test_positive_coefficients_against_quadrature():
     check(target, *exact, detect=0.06, seed=SEED + 1, draws=5000)
 
 
-def test_width_does_not_change_the_posterior():
-    """Catches an interval that stands for zero with a probability that grows with it, above 0.25."""
-    target = build(width=8.0 * build().scale)
-    check(target, *enumerate_models(INCLUSION, SLAB, NOISE, X, Y), detect=0.25, seed=SEED + 2, draws=3000)
+@pytest.mark.parametrize("inclusion", [1e-6, 1 - 1e-6])
+def test_extreme_inclusion(inclusion):
+    """Catches a particle that hangs, or loses its way, where all coefficients rest, or none does for long."""
+    target = build(inclusion=inclusion)
+    run = bouncy.sample(target, "bps", chains=4, draws=500, warmup=200, seed=SEED, progress=False)
+    expected, *_ = enumerate_models(np.full(P, inclusion), SLAB, NOISE, X, Y)
+    np.testing.assert_allclose(run.inclusion, expected, rtol=0.2, atol=1e-9)
+    assert (np.abs(run.path_inclusion - expected) < 0.01).all()
+    if inclusion < 0.5:
+        assert (run.draws[:, -100:] == 0.0).all()
 
 
 # Input
@@ -240,7 +285,6 @@ def test_names_come_from_a_data_frame():
         ({"slab_scale": 1e-200}, "use other units"),
         ({"noise_scale": 0.0}, "noise_scale must be a finite number > 0"),
         ({"noise_scale": 1e-170}, "must fit in a float64"),
-        ({"width": 0.0}, "width must be > 0"),
         ({"labels": ["a"]}, "labels must name each of the 10"),
     ],
 )

@@ -56,6 +56,19 @@ def spike_slab(d: int = 3, c: float = 0.4) -> Potential:
     return Potential(correlated(d, 4), np.linspace(-1.0, 2.0, d), cells)
 
 
+def points(d: int = 5) -> Potential:
+    """A point between unequal sides, two at ends, one of them beside a bounded cell, intervals that are crossed."""
+    uneven = Cells.alike(1, [-INF, -0.4, 0.3, INF], slope=[1.0, 0.0, 1.0], shift=[0.4, 0.0, -0.3],
+                         constant=[0.0, 0.5, 1.2])  # fmt: skip
+    at_end = Cells.alike(1, [-0.5, 0.0, INF], slope=[0.0, 1.0], constant=[-0.3, 0.4])
+    bounded = Cells.alike(1, [-0.8, 0.0, 0.3, 0.9], slope=[-1.0, 0.0, 1.0], shift=[0.2, 0.2, 0.0],
+                          constant=[0.0, 0.1, np.inf])  # fmt: skip
+    tilted = Cells.alike(1, [-INF, -0.4, 0.4, INF], slope=[1.0, 0.0, 1.0], shift=[0.4, 0.0, -0.4], tilt=[0.0, 0.5, 0.0])
+    leaping = Cells.alike(1, [-INF, -0.4, 0.4, INF], slope=[1.0, 0.0, 1.0], shift=[0.4, 0.1, -0.4])
+    groups = [uneven, at_end, bounded, tilted, leaping][:d]
+    return Potential(correlated(d, 6), np.linspace(-1.0, 1.0, d), Cells.joined(groups))
+
+
 def flat() -> Potential:
     """A flat box."""
     return Potential(np.zeros((2, 2)), np.zeros(2), Cells.alike(2, [[-1.0, 1.0], [0.0, 3.0]]))
@@ -102,6 +115,8 @@ ZOO = {
     "spins": partial(spins, exponential=False),
     "spins-exponential": partial(spins, exponential=True),
     "spike-slab": spike_slab,
+    "points": points,
+    "point": partial(points, 1),
     "flat": flat,
     "hills": hills,
     "one-coordinate": one_coordinate,

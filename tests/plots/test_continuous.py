@@ -173,10 +173,25 @@ def test_trace_flight_is_the_literal_algorithm_from_the_start_that_is_asked_for(
     target = bouncy.SpikeSlab(X, np.sin(t * t), inclusion=0.5, slab_scale=1.0, noise_scale=1.0)
     path = trace_flight(target, events=60, seed=4, initial=[0.3, 0.0])
     np.testing.assert_allclose(target.potential.cells.values(path.y[0]), [0.3, 0.0], atol=1e-15)
-    length = np.sqrt((np.diff(path.y / target.scale, axis=0) ** 2).sum(axis=1))
-    np.testing.assert_allclose(length, np.diff(path.time), atol=1e-9)
+    speed = np.sqrt((path.speed / target.scale) ** 2 @ np.ones(2))
+    rests = path.speed == 0.0
+    np.testing.assert_allclose(speed[~rests.any(axis=1)], 1.0, atol=1e-9)
+    assert (target.potential.cells.slope[[target.potential.cells.locate(y) for y in path.y]][rests] == 0.0).all()
     np.testing.assert_array_equal(path.y, trace_flight(target, events=60, seed=4, initial=[0.3, 0.0]).y)
     assert (path.y[1:] != trace_flight(target, events=60, seed=5, initial=[0.3, 0.0]).y[1:]).any()
+
+
+def test_plot_flight_shows_jumps_into_points():
+    """Catches a line from where a coefficient becomes zero to where it has ceased to be, across what it rests on."""
+    target = bouncy.SpikeSlab(np.eye(4)[:, :2], [0.4, 0.2, 0.0, 0.0], inclusion=0.6, slab_scale=1.0, noise_scale=1.0)
+    path = trace_flight(target, events=100, seed=1)
+    line = {line.get_label(): line for line in plot_flight(target, path).lines}["bps"].get_xydata()
+    expected = [path.y[0]]
+    for k, y in enumerate(path.y[1:]):
+        end = path.position(k, path.time[k + 1])
+        expected += [y] if np.allclose(end, y) else [end, y]
+    assert len(expected) > len(path.y) + 5
+    np.testing.assert_allclose(line, expected, atol=1e-12)
 
 
 def test_trace_of_spins_points_to_that_of_flights():

@@ -22,7 +22,8 @@ from bouncy._memory import read_only
 from bouncy._samplable import Samplable
 from bouncy._validation import check_real_array
 from bouncy.piecewise.flight import Flight, new_flight
-from bouncy.piecewise.potential import Cells, Potential, View, new_view
+from bouncy.piecewise.points import new_points, ways_out
+from bouncy.piecewise.potential import Cells, Potential, View, jumps_of, new_view
 from bouncy.piecewise.weights import log_weight
 from bouncy.tolls.budget import Budget
 
@@ -175,7 +176,8 @@ class PiecewiseTarget(PathTarget):
     def particle(
         self, y: Array, v: Array, row: NDArray[np.int64], rate: float, rng: NDArray[np.uint64], toll: Budget
     ) -> Flight:
-        return new_flight(y / self.scale, v, row, rate, rng, toll)
+        has_points = not np.isnan(ways_out(self.cells, *jumps_of(self.cells))).all()
+        return new_flight(y / self.scale, v, row, rate, rng, toll, new_points(self.d, has_points))
 
     def log_prob(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the unnormalised log-density of values of shape (..., d), as shape (...); -inf outside the support.

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from bouncy._compile import helper
 from bouncy._dispatch import generic, implements, part
 from bouncy._random import uniform
-from bouncy.piecewise.potential import HALF_LINE, LINE
+from bouncy.piecewise.potential import HALF_LINE, LINE, SPIKED
 from bouncy.piecewise.products import products_given
-from bouncy.piecewise.spikes import ONE, Windows, new_windows
+from bouncy.piecewise.spikes import ONE, Windows, new_windows, record_windows
 from bouncy.piecewise.truncated import (
     draw,
     draw_half_line,
@@ -269,9 +269,12 @@ def _record_nothing(law, recorder, view, x, f, weight):
 
 @implements(record_laws, Expectations)
 def _record_laws(law, recorder, view, x, f, weight):
-    all_proper = True
+    all_proper, has_windows = True, law.windows.found.size > 0
     for i in range(x.size):
-        mean, square, proper = weigh(law, view, i, f[i], x[i])
-        record_law(recorder, view, i, f[i], x, mean, square, weight)
-        all_proper &= proper
+        if not has_windows or view.kind[i] != SPIKED:
+            mean, square, proper = weigh(law, view, i, f[i], x[i])
+            record_law(recorder, view, i, f[i], x, mean, square, weight)
+            all_proper &= proper
+    if has_windows:
+        all_proper &= record_windows(recorder, view, f, x, weight)
     return all_proper

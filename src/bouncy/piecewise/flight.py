@@ -9,13 +9,16 @@ and dU/dt = slope + curve t. When coordinate i meets a wall at time t, its x_i m
 The updates are F += (dx - t du) A[:, i], Q += du A[:, i] and O(1) work for slope and curve. A bounce costs one product
 with A.
 
+Coordinates at points (`points.py`) rest: they are left out of loops over those that move, and x, u and Q are as if they
+had no velocity.
+
 Two budgets, each Exp(1), pay for climbing and for the walls. As an exponential budget is memoryless, this has the law
 of the paper's single one, and events at the walls of a spin do not change the motion.
 """
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +32,30 @@ from bouncy.piecewise.coupling import add_columns, diagonal, multiply
 from bouncy.piecewise.events import climbed, time_to_spend
 from bouncy.piecewise.expectations import record_laws
 from bouncy.piecewise.motion import settle, sweep
+from bouncy.piecewise.points import (
+    NoPoints,
+    Points,
+    change_speeds,
+    end_time,
+    find_first,
+    first_to_leave,
+    is_point,
+    leave,
+    mover,
+    moving,
+    place_points,
+    stay,
+)
 from bouncy.piecewise.products import products_leg, products_wall
-from bouncy.piecewise.recorder import begin_sweep, end_sweep, leave_cells, record_crossing, record_leg, record_wall
+from bouncy.piecewise.recorder import (
+    begin_sweep,
+    draw_is_due,
+    end_sweep,
+    leave_cells,
+    record_crossing,
+    record_leg,
+    record_wall,
+)
 from bouncy.piecewise.weights import log_density
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.tolls.budget import Budget
@@ -90,6 +115,7 @@ class Flight(NamedTuple):
     count: NDArray[np.int64]  # type: ignore[assignment]  # (2,) see the indices below, shadows tuple.count
     rng: NDArray[np.uint64]  # (4,)
     toll: Budget
+    points: NoPoints | Points  # which coordinates rest at points
     scratch: Array  # (d,)
 
 
@@ -107,7 +133,13 @@ _STALE_LEGS = 64.0
 
 
 def new_flight(
-    y: Array, v: Array, row: NDArray[np.int64], rate: float, rng: NDArray[np.uint64], toll: Budget
+    y: Array,
+    v: Array,
+    row: NDArray[np.int64],
+    rate: float,
+    rng: NDArray[np.uint64],
+    toll: Budget,
+    points: NoPoints | Points,
 ) -> Flight:
     """Return a particle at y with velocity v that is refreshed at a rate; `settle` has to be called before it moves."""
     d = y.size
@@ -125,6 +157,7 @@ def new_flight(
         count=np.zeros(2, np.int64),
         rng=rng,
         toll=toll,
+        points=points,
         **{name: np.zeros(d) for name in names},
     )
 
@@ -135,9 +168,12 @@ def _settle(flight, view, evaluations):
     for i in range(flight.y.size):
         _enter(flight, view, i, flight.row[i])
         flight.y[i] = min(max(flight.y[i], flight.lower[i]), flight.upper[i])
+        if is_point(flight.points, view, flight.row[i]):
+            flight.y[i], flight.u[i] = _middle(flight, i), 0.0
         flight.p[i] = flight.slope[i] * flight.y[i] + flight.shift[i]
+    place_points(flight.points, view, flight.row, flight.v, flight.rng)
     if np.isnan(leg[BUDGET]):
-        leg[T_REFRESH] = exponential(flight.rng) / leg[REFRESH_RATE] if leg[REFRESH_RATE] > 0.0 else inf
+        leg[T_REFRESH] = _time_to_refresh(flight)
         leg[BUDGET] = exponential(flight.rng)
     leg[STALE] = inf
     _start_leg(flight, view)
@@ -156,6 +192,26 @@ def _enter(flight, view, i, row):
 
 
 @helper
+def _middle(flight, i):
+    """Return where coordinate i is drawn while it is at a point."""
+    return 0.5 * (flight.lower[i] + flight.upper[i])
+
+
+@helper
+def _pace(flight):
+    """Return the speed of the particle relative to one all of whose coordinates move: so often it is refreshed."""
+    d = flight.y.size
+    return sqrt(max(moving(flight.points, d), 1) / d)
+
+
+@helper
+def _time_to_refresh(flight):
+    """Draw the time until the next refreshment."""
+    rate = flight.leg[REFRESH_RATE] * _pace(flight)
+    return exponential(flight.rng) / rate if rate > 0.0 else inf
+
+
+@helper
 def _start_leg(flight, view):
     """Begin a leg at y; v may be new, and F is known up to the rounding of many legs."""
     y, v, p, u, F, leg = flight.y, flight.v, flight.p, flight.u, flight.F, flight.leg
@@ -164,11 +220,13 @@ def _start_leg(flight, view):
         for i in range(y.size):
             F[i] -= view.linear[i]
         leg[STALE] = 0.0
-    for i in range(y.size):
+    for k in range(moving(flight.points, y.size)):
+        i = mover(flight.points, k)
         u[i] = flight.slope[i] * v[i]
     multiply(view.coupling, u, flight.Q)
     slope = curve = 0.0
-    for i in range(y.size):
+    for k in range(moving(flight.points, y.size)):
+        i = mover(flight.points, k)
         slope += u[i] * F[i] + v[i] * (flight.tilt[i] + flight.curvature[i] * y[i])
         curve += u[i] * flight.Q[i] + v[i] * v[i] * flight.curvature[i]
     leg[SLOPE] = slope
@@ -186,11 +244,13 @@ def _open_window(flight):
     leg, near, due = flight.leg, flight.near, flight.due
     y, v, hit = flight.y, flight.v, flight.scratch
     end = leg[T] + leg[WINDOW]
-    for i in range(y.size):
+    for k in range(moving(flight.points, y.size)):
+        i = mover(flight.points, k)
         ahead = flight.upper[i] if v[i] > 0.0 else flight.lower[i]
         hit[i] = (ahead - y[i]) / v[i] if v[i] != 0.0 else inf
     n = 0
-    for i in range(y.size):
+    for k in range(moving(flight.points, y.size)):
+        i = mover(flight.points, k)
         if hit[i] < end:
             near[n] = i
             due[n] = max(hit[i], leg[T])
@@ -218,16 +278,24 @@ def _sweep(flight, view, recorder, sweep_time):
     leg, events = flight.leg, recorder.open_events
     remaining = sweep_time
     begin_sweep(recorder, flight.p, flight.slope)
+    find_first(flight.points)
     while remaining > 0.0:
         t = leg[T]
         place, t_wall = _next_wall(flight)
+        begun = sweep_time - remaining
+        resting, t_leave = first_to_leave(flight.points)
+        t_leave = max(t_leave - begun, t)
         b, c = leg[SLOPE] + leg[CURVE] * t, leg[CURVE]
         t_bounce = t + time_to_spend(b, c, leg[BUDGET])
         t_leg = min(t_bounce, remaining, leg[T_REFRESH])
-        if t_wall <= min(t_leg, leg[WINDOW_END]):
+        if min(t_wall, t_leave) <= min(t_leg, leg[WINDOW_END]):
+            if t_leave < t_wall:
+                place, t_wall = -1, t_leave
+            i = resting if place < 0 else flight.near[place]
             _pass_time(leg, b, c, t_wall)
             events[HITS] += 1.0
-            events[FLIPS] += _meet_wall(flight, view, recorder, place, t_wall)
+            events[FLIPS] += _meet_wall(flight, view, recorder, i, place, t_wall)
+            _rest_or_move(flight, view, i, place, t_wall, begun + t_wall)
         elif t_leg > leg[WINDOW_END]:
             _pass_time(leg, b, c, leg[WINDOW_END])
             _open_window(flight)
@@ -239,17 +307,19 @@ def _sweep(flight, view, recorder, sweep_time):
                 leg[BUDGET] = exponential(flight.rng)
                 events[BOUNCES] += 1.0
             elif t_leg == leg[T_REFRESH]:
-                fill_sphere(flight.rng, flight.v)
-                leg[T_REFRESH] = t_leg + exponential(flight.rng) / leg[REFRESH_RATE]
+                _refresh(flight, view, begun + t_leg)
+                leg[T_REFRESH] = t_leg + _time_to_refresh(flight)
                 leg[BUDGET] = exponential(flight.rng)
                 events[REFRESHMENTS] += 1.0
             remaining -= t_leg
             leg[T_REFRESH] -= t_leg
             _start_leg(flight, view)
+    end_time(flight.points, sweep_time)
     leave_cells(recorder, flight.row)
     # The last leg begins here, where p is x and F is A x - b.
     has_laws = record_laws(recorder.expectations, recorder, view, flight.p, flight.F, sweep_time)
-    end_sweep(recorder, flight.p, log_density(view, flight.row, flight.p, flight.F))
+    log_prob = log_density(view, flight.row, flight.p, flight.F) if draw_is_due(recorder) else 0.0
+    end_sweep(recorder, flight.p, log_prob)
     return has_laws
 
 
@@ -261,10 +331,12 @@ def _pass_time(leg, b, c, t):
 
 
 @helper
-def _meet_wall(flight, view, recorder, place, t):
-    """Let the coordinate at an index of the list cross its wall and return 1, or reflect it and return 0."""
+def _meet_wall(flight, view, recorder, i, place, t):
+    """Let coordinate i, at a place of the list, cross its wall and return 1, or reflect it and return 0.
+
+    One that leaves a point is in no place of the list, -1.
+    """
     leg = flight.leg
-    i = flight.near[place]
     v, u = flight.v[i], flight.u[i]
     wall = flight.upper[i] if v > 0.0 else flight.lower[i]
     row = flight.row[i]
@@ -278,6 +350,10 @@ def _meet_wall(flight, view, recorder, place, t):
         sign, edge = (1.0, row) if v > 0.0 else (-1.0, other)
         dx = sign * view.x_jump[edge]
         jump = sign * view.phi_jump[edge] + dx * (f + 0.5 * A * dx)
+        if place < 0:
+            jump -= view.way_out[row]
+        elif is_point(flight.points, view, other):
+            jump = 0.0
         if jump <= 0.0:
             passed = True
         else:
@@ -304,21 +380,47 @@ def _meet_wall(flight, view, recorder, place, t):
     leg[STALE] += 1.0 / flight.y.size
     if du != 0.0 or dx != 0.0:
         add_columns(view.coupling, i, dx - t * du, flight.F, du, flight.Q)
-    _reschedule(flight, place, i)
+    _reschedule(flight, place, i, is_point(flight.points, view, flight.row[i]))
     return 1.0 if passed else 0.0
 
 
 @helper
-def _reschedule(flight, place, i):
-    """Write the next hit of coordinate i, which has just met a wall."""
+def _rest_or_move(flight, view, i, place, t, now):
+    """Let coordinate i, which met a wall at leg time t, stay at a point that it came to, or move if it has left one."""
+    leg, pace = flight.leg, _pace(flight)
+    if is_point(flight.points, view, flight.row[i]):
+        flight.y[i] = _middle(flight, i)
+        stay(flight.points, view, i, flight.row[i], flight.v[i], now, flight.rng)
+    elif place < 0:
+        leave(flight.points)
+    leg[T_REFRESH] = t + (leg[T_REFRESH] - t) * (pace / _pace(flight))
+
+
+@helper
+def _reschedule(flight, place, i, stays):
+    """Write the next hit of coordinate i, which has just met a wall, at a place of the list, if it was there."""
+    near, due, count = flight.near, flight.due, flight.count
     ahead = flight.upper[i] if flight.v[i] > 0.0 else flight.lower[i]
-    hit = (ahead - flight.y[i]) / flight.v[i]
+    hit = inf if stays else (ahead - flight.y[i]) / flight.v[i]
     if hit < flight.leg[WINDOW_END]:
-        flight.due[place] = max(hit, flight.leg[T])
-    else:
-        flight.count[N_NEAR] -= 1
-        last = flight.count[N_NEAR]
-        flight.near[place], flight.due[place] = flight.near[last], flight.due[last]
+        if place < 0:
+            place = count[N_NEAR]
+            count[N_NEAR] += 1
+        near[place], due[place] = i, max(hit, flight.leg[T])
+    elif place >= 0:
+        count[N_NEAR] -= 1
+        last = count[N_NEAR]
+        near[place], due[place] = near[last], due[last]
+
+
+@helper
+def _refresh(flight, view, now):
+    """Draw the velocity anew."""
+    v, old = flight.v, flight.scratch
+    for i in range(v.size):
+        old[i] = v[i]
+    fill_sphere(flight.rng, v)
+    change_speeds(flight.points, view, flight.row, old, v, now, flight.rng)
 
 
 @helper
@@ -328,27 +430,31 @@ def _finish_leg(flight, recorder, t):
     products_leg(recorder.products, p, u, t)
     record_leg(recorder, p, u, t)
     for i in range(y.size):
+        flight.F[i] += flight.Q[i] * t
+    for k in range(moving(flight.points, y.size)):
+        i = mover(flight.points, k)
         # Rounding must not carry a coordinate beyond its cell.
         y[i] = min(max(y[i] + v[i] * t, flight.lower[i]), flight.upper[i])
         p[i] = flight.slope[i] * y[i] + flight.shift[i]
-        flight.F[i] += flight.Q[i] * t
 
 
 @helper
 def _reflect(flight):
     """Reflect the velocity off the gradient at y: v -= 2 (v.g) g / |g|^2."""
     y, v, g = flight.y, flight.v, flight.scratch
-    along = square = 0.0
-    for i in range(y.size):
+    n, along, square, before, after = moving(flight.points, y.size), 0.0, 0.0, 0.0, 0.0
+    for k in range(n):
+        i = mover(flight.points, k)
         g[i] = flight.slope[i] * flight.F[i] + flight.tilt[i] + flight.curvature[i] * y[i]
         along += v[i] * g[i]
         square += g[i] * g[i]
+        before += v[i] * v[i]
     factor = 2.0 * along / square if square > 0.0 else 0.0
-    norm = 0.0
-    for i in range(y.size):
+    for k in range(n):
+        i = mover(flight.points, k)
         v[i] -= factor * g[i]
-        norm += v[i] * v[i]
-    # One Newton step towards length 1 keeps rounding from building up.
-    scale = 1.5 - 0.5 * norm
-    for i in range(y.size):
-        v[i] *= scale
+        after += v[i] * v[i]
+    # One Newton step towards the length before keeps rounding from building up.
+    scale = 1.5 - 0.5 * after / (before if n < y.size else 1.0)
+    for k in range(n):
+        v[mover(flight.points, k)] *= scale

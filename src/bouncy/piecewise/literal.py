@@ -5,21 +5,25 @@ v of length 1 in y / scale, and the edges of the cells. U(y) and its gradient ar
 at two points of the ray, between which it is linear, and at each wall U on its two sides. Nothing is carried over from
 one event to the next.
 
+A coordinate at a point (`points.py`) rests in the middle of its cell until its patience, Exp(1), is spent, and so does
+the whole particle between refreshments.
+
 Climbing and walls are paid from separate budgets with separate generators, as in the engine. The order of the random
-numbers is that of the engine: the time of the first refreshment if there are any, a budget; then one budget per bounce,
-and direction, time, budget per refreshment.
+numbers is that of the engine: the patience of each coordinate at a point, that for the first refreshment if there are
+any, a budget; then one budget per bounce, one patience per coordinate that comes to a point or turns there, and
+direction, patience, budget per refreshment.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf, sqrt
+from math import exp, inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._random import exponential, fill_sphere
-from bouncy.piecewise.potential import Potential
+from bouncy.piecewise.potential import Potential, new_view
 
 Array = NDArray[np.float64]
 
@@ -39,26 +43,43 @@ class Particle:
     path_rng: NDArray[np.uint64]  # (4,)
     toll_rng: NDArray[np.uint64]  # (4,)
     time: float = 0.0
-    t_refresh: float = inf
+    until_refreshment: float = inf  # in time at full pace
     edges: list[Array] = field(default_factory=list)  # finite ends of the cells of each coordinate, increasing
+    patience: dict[int, float] = field(default_factory=dict)  # left to each coordinate at a point
 
     def __post_init__(self) -> None:
         cells = self.potential.cells
         for begin, end in zip(cells.first[:-1], cells.first[1:], strict=True):
             ends = np.unique([*cells.lower[begin:end], *cells.upper[begin:end]])
             self.edges.append(ends[np.isfinite(ends)])
+        self.is_point = ~np.isnan(new_view(self.potential, self.scale).way_out)
+        for i, row in enumerate(cells.locate(self.y)):
+            if self.is_point[row]:
+                self.rest(i, row)
         self.schedule_refreshment()
         self.budget = exponential(self.path_rng)
         self.purse = exponential(self.toll_rng)
 
     def schedule_refreshment(self) -> None:
         if self.refreshment_rate > 0.0:
-            self.t_refresh = self.time + exponential(self.path_rng) / self.refreshment_rate
+            self.until_refreshment = exponential(self.path_rng) / self.refreshment_rate
+
+    def rest(self, i: int, row: int) -> None:
+        """Let coordinate i stay at a point, the cell `row`."""
+        self.y[i] = 0.5 * (self.potential.cells.lower[row] + self.potential.cells.upper[row])
+        self.patience[i] = exponential(self.path_rng)
+
+    @property
+    def pace(self) -> float:
+        """Speed of a particle of which so many coordinates move, relative to one of which all do."""
+        return sqrt(max(self.y.size - len(self.patience), 1) / self.y.size)
 
     @property
     def speed(self) -> Array:
         """dy/dt, (d,)."""
-        return self.scale * self.v
+        speed = self.scale * self.v
+        speed[list(self.patience)] = 0.0
+        return speed
 
 
 @dataclass(frozen=True)
@@ -126,17 +147,52 @@ def literal_flight(
 def next_event(particle: Particle) -> tuple[int, int]:
     """Move to the next event and carry it out; return its kind and its coordinate."""
     i, wall, until_wall = next_wall(particle)
+    resting, until_leaving = next_to_leave(particle)
     slope, curve = along_the_ray(particle, until_wall)
     until_bounce = time_to_climb(slope, curve, particle.budget)
-    until_refreshment = particle.t_refresh - particle.time
-    dt = min(until_wall, until_bounce, until_refreshment)
-    particle.y += particle.speed * dt
-    particle.time += dt
+    until_refreshment = particle.until_refreshment / particle.pace
+    dt = min(until_wall, until_leaving, until_bounce, until_refreshment)
+    pass_time(particle, dt)
     particle.budget -= min(climb(slope, curve, dt), particle.budget)
+    if dt == until_leaving:
+        return leave(particle, resting), resting
     if dt == until_wall:
         particle.y[i] = wall
         return meet_wall(particle, i), i
     return (bounce(particle) if dt == until_bounce else refresh(particle)), -1
+
+
+def pass_time(particle: Particle, dt: float) -> None:
+    """Move for a time, and spend patience."""
+    for i in particle.patience:
+        particle.patience[i] -= leaving_rate(particle, i) * dt
+    particle.until_refreshment -= particle.pace * dt
+    particle.y += particle.speed * dt
+    particle.time += dt
+
+
+def next_to_leave(particle: Particle) -> tuple[int, float]:
+    """Return the coordinate at a point whose patience is spent first, and the time until then."""
+    first = (-1, inf)
+    for i, patience in particle.patience.items():
+        rate = leaving_rate(particle, i)
+        if rate > 0.0 and patience / rate < first[1]:
+            first = (i, patience / rate)
+    return first
+
+
+def leaving_rate(particle: Particle, i: int) -> float:
+    """Return |v_i| times the higher density of y_i beside the point at which it is, over the mass of the point."""
+    cells, row = particle.potential.cells, particle.potential.cells.locate(particle.y)[i]
+    here = particle.potential.energy(particle.y)
+    beside = max(exp(here - energy) for energy in energies_beside(particle, i))
+    return float(abs(particle.scale[i] * particle.v[i]) * beside / (cells.upper[row] - cells.lower[row]))
+
+
+def energies_beside(particle: Particle, i: int) -> list[float]:
+    """Return U below and above the point at which coordinate i is; +inf beyond a wall."""
+    cells, row = particle.potential.cells, particle.potential.cells.locate(particle.y)[i]
+    return [energy_beyond(particle, i, way, edge[row]) for edge, way in ((cells.lower, -inf), (cells.upper, inf))]
 
 
 def next_wall(particle: Particle) -> tuple[int, float, float]:
@@ -176,13 +232,35 @@ def time_to_climb(slope: float, curve: float, budget: float) -> float:
 
 
 def meet_wall(particle: Particle, i: int) -> int:
-    """Cross the edge at which coordinate i is if the budget covers its height, else invert v_i.
+    """Cross the edge at which coordinate i is if the budget covers its height, else invert v_i; rest at a point.
 
     The outermost ends of a coordinate are never crossed and cost nothing.
     """
     forward = inf if particle.v[i] > 0.0 else -inf
+    beyond = particle.y.copy()
+    beyond[i] = np.nextafter(particle.y[i], forward)
+    row = particle.potential.cells.locate(beyond)[i]
+    if not _is_outermost(particle, i) and particle.is_point[row]:
+        particle.rest(i, row)
+        return CROSSED
+    return cross(particle, i, energy_beyond(particle, i, forward) - energy_beyond(particle, i, -forward))
+
+
+def leave(particle: Particle, i: int) -> int:
+    """Go on from a point if the budget covers what is before it over what is behind it, else turn there."""
+    cells, row = particle.potential.cells, particle.potential.cells.locate(particle.y)[i]
+    behind, before = energies_beside(particle, i)[:: 1 if particle.v[i] > 0.0 else -1]
+    del particle.patience[i]
+    particle.y[i] = (cells.upper if particle.v[i] > 0.0 else cells.lower)[row]
+    kind = cross(particle, i, before - min(before, behind))
+    if kind == REFUSED:
+        particle.rest(i, row)
+    return kind
+
+
+def cross(particle: Particle, i: int, height: float) -> int:
+    """Let coordinate i, at an edge, go on if the budget covers a height, else invert v_i."""
     if not _is_outermost(particle, i):
-        height = energy_beyond(particle, i, forward) - energy_beyond(particle, i, -forward)
         if height < particle.purse:
             particle.purse -= max(height, 0.0)
             return CROSSED
@@ -198,10 +276,10 @@ def _is_outermost(particle: Particle, i: int) -> bool:
     return bool(y >= cells.upper[cells.first[i + 1] - 1] if upward else y <= cells.lower[cells.first[i]])
 
 
-def energy_beyond(particle: Particle, i: int, direction: float) -> float:
-    """Return U with coordinate i moved to the next number in a direction."""
+def energy_beyond(particle: Particle, i: int, direction: float, edge: float | None = None) -> float:
+    """Return U with coordinate i moved to the next number in a direction, from where it is or from an edge."""
     y = particle.y.copy()
-    y[i] = np.nextafter(y[i], direction)
+    y[i] = np.nextafter(y[i] if edge is None else edge, direction)
     return particle.potential.energy(y)
 
 
@@ -215,7 +293,6 @@ def bounce(particle: Particle) -> int:
 
 def refresh(particle: Particle) -> int:
     """Replace the velocity, schedule the next refreshment and draw a new budget."""
-    particle.time = particle.t_refresh
     fill_sphere(particle.path_rng, particle.v)
     particle.schedule_refreshment()
     particle.budget = exponential(particle.path_rng)

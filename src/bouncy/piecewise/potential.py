@@ -24,6 +24,7 @@ from bouncy._dispatch import part
 from bouncy._memory import read_only
 from bouncy._validation import first_true
 from bouncy.piecewise.coupling import Dense, Matrix, Sparse, as_coupling
+from bouncy.piecewise.points import ways_out
 from bouncy.piecewise.spikes import WINDOW, Spikes, arranged
 from bouncy.piecewise.visits import expected_shares, visits_of
 from bouncy.piecewise.weights import log_masses
@@ -299,6 +300,7 @@ class View(NamedTuple):
     curvature: Array
     x_jump: Array  # (n,) jump of x at the upper end of a cell
     phi_jump: Array  # (n,) jump of phi; NaN at the outermost end
+    way_out: Array  # (n,) the lower of the jumps of phi on the ways out of a point; NaN of cells that are crossed
     log_scale: Array  # (n,) of the cells before coordinates are scaled, which changes no density of x
     stiffness: Array  # (n,) second derivative of U along the coordinate
     root: Array  # (n,) its square root, 0 where it is negative
@@ -320,10 +322,7 @@ _SIMILAR = 300.0
 def new_view(potential: Potential, scale: Array) -> View:
     """Return a potential in the coordinates y / scale."""
     cells = potential.cells.scaled(scale)
-    with np.errstate(invalid="ignore"):  # at infinite ends, whose jumps are never used
-        x = [cells.slope * end + cells.shift for end in (cells.upper, cells.lower)]
-        phi = [cells.constant + end * (cells.tilt + 0.5 * cells.curvature * end) for end in (cells.upper, cells.lower)]
-        jumps = [_jump(at_upper, at_lower, cells.first) for at_upper, at_lower in (x, phi)]
+    jumps = jumps_of(cells)
     # Writable arrays: read-only ones have another numba type, for which loops would be compiled again.
     rows = {field.name: np.require(getattr(cells, field.name), requirements=["C", "W"]) for field in fields(Cells)}
     coupling, linear, log_scale = potential.shared_coupling(), potential.linear.copy(), potential.cells.log_scale
@@ -341,6 +340,7 @@ def new_view(potential: Potential, scale: Array) -> View:
         **rows,
         x_jump=jumps[0],
         phi_jump=jumps[1],
+        way_out=ways_out(cells, *jumps),
         log_scale=log_scale,
         stiffness=stiffness,
         root=root,
@@ -423,11 +423,22 @@ def _spikes(potential: Potential, kind: NDArray[np.int64], coupling: Dense | Spa
     return Spikes(constants, order, place, visits, times)
 
 
-def _jump(at_upper: Array, at_lower: Array, first: NDArray[np.int64]) -> Array:
-    """Return the jump at the upper end of each row, 0 if it is rounding; NaN at the outermost ends."""
-    before, after = at_upper, np.append(at_lower[1:], np.nan)
-    jump: Array = after - before
+def jumps_of(cells: Cells) -> tuple[Array, Array]:
+    """Return the jumps of x and of phi at the upper end of each cell, (n,) each; NaN at the outermost ends."""
+    with np.errstate(invalid="ignore"):  # at infinite ends, whose jumps are never used
+        x = [cells.slope * end + cells.shift for end in (cells.upper, cells.lower)]
+        size = [np.abs(cells.slope * end) + np.abs(cells.shift) for end in (cells.upper, cells.lower)]
+        phi = [cells.constant + end * (cells.tilt + 0.5 * cells.curvature * end) for end in (cells.upper, cells.lower)]
+        return _jump(x, size, cells.first), _jump(phi, np.abs(phi), cells.first)
+
+
+def _jump(ends: Any, sizes: Any, first: NDArray[np.int64]) -> Array:
+    """Return the jump at the upper end of each row, 0 if it is rounding; NaN at the outermost ends.
+
+    Both arguments are pairs of arrays, (n,), at upper and at lower ends: values, and how large their terms are.
+    """
+    jump: Array = np.append(ends[1][1:], np.nan) - ends[0]
     # Infinite jumps are not below an infinite bound.
-    jump[np.abs(jump) < _ROUNDING * (np.abs(after) + np.abs(before))] = 0.0
+    jump[np.abs(jump) < _ROUNDING * (np.append(sizes[1][1:], np.nan) + sizes[0])] = 0.0
     jump[first[1:] - 1] = np.nan
     return jump

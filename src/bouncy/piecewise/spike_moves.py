@@ -21,11 +21,12 @@ from bouncy._vector import lowest_bit
 from bouncy.piecewise.coupling import add_column, entry
 from bouncy.piecewise.marginals import change, locate_active, without
 from bouncy.piecewise.potential import SPIKED, Potential, kinds_of
-from bouncy.piecewise.products import products_given
 from bouncy.piecewise.spikes import (
     DEVIATION,
+    LAWS,
     ODDS,
     ONE,
+    PATHS,
     POINT,
     PRECISION,
     SLOPE,
@@ -39,6 +40,7 @@ from bouncy.piecewise.spikes import (
     find_marginals,
     find_ratios,
     find_slopes,
+    give_products,
     place_of,
     slope_at_point,
 )
@@ -219,7 +221,7 @@ def visit_windows(scan, view, recorder, weight):
                 while k < end and stayed * found[to + STAYS + np.uint64(k)] > bound:
                     stayed *= found[to + STAYS + np.uint64(k)]
                     k += 1
-            _give_products(scan, view, recorder, start + begin, start + min(k + 1, end), weight * laws / times)
+            give_products(recorder, view, scan.F, scan.x, start + begin, start + min(k + 1, end), weight * laws / times)
             if k < end:
                 if jointly:
                     _flip_jointly(scan, view, recorder, order[start + k])
@@ -227,10 +229,13 @@ def visit_windows(scan, view, recorder, weight):
                     _flip(scan, view, recorder, order[start + k], at + np.uint64(k), found[to + SLOPE + np.uint64(k)])
                 stayed, bound = 1.0, uniform(scan.rng)
             begin = k + 1
-        total += add_up_marginals(found, constants, window, end, laws) if jointly else add_up(found, constants, window)
+        total += (
+            add_up_marginals(found, constants, window, end, laws) if jointly else add_up(found, constants, window, 1.0)
+        )
     if jointly:
         _follow(scan, view, recorder)
-    windows.sweeps[0] += 1
+    windows.sweeps[LAWS] += 1
+    windows.sweeps[PATHS] += 1
     return abs(total) < inf
 
 
@@ -252,22 +257,6 @@ def _flip_jointly(scan, view, recorder, i):
         precision = scan.marginals.precision[i]
         x += normal(scan.rng) / sqrt(precision) - scan.marginals.slope[i] / precision
     _put_jointly(scan, view, recorder, i, x)
-
-
-@helper
-def _give_products(scan, view, recorder, begin, end, weight):
-    """Account for E[x_i | others] x_j of some coordinates, by their positions."""
-    if recorder.products.given.size == 0:
-        return
-    constants = view.spikes.constants
-    for position in range(begin, end):
-        i, (at, _) = view.spikes.order[position], place_of(position)
-        point, variance = constants[at + POINT], constants[at + VARIANCE]
-        r = slope_at_point(constants, at, scan.F[i], scan.x[i])
-        share = 1.0 / (1.0 + constants[at + ODDS] * exp(-0.5 * r * r * variance))
-        mean = point - r * variance
-        square = share * (mean * mean + variance) + (1.0 - share) * point * point
-        products_given(recorder.products, i, share * mean + (1.0 - share) * point, square, scan.x, weight)
 
 
 @helper

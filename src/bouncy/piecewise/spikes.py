@@ -12,7 +12,8 @@ see that they do not overlap, and make vector code of loops over them.
 
 from __future__ import annotations
 
-from math import pi, sqrt
+from math import exp as scalar_exp
+from math import inf, pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from bouncy._compile import helper, kernel
 from bouncy._dispatch import part
 from bouncy._vector import exp, scaled_tail, vectorised
 from bouncy.clocks.contract import MOST_EVENTS
+from bouncy.piecewise.products import products_given
 
 Array = NDArray[np.float64]
 
@@ -70,12 +72,16 @@ class Windows(NamedTuple):
     """What is found of coordinates, its sums, and over how many sweeps these are."""
 
     found: Array  # windows of the rows above
-    sweeps: NDArray[np.int64]  # (1,)
+    sweeps: NDArray[np.int64]  # (2,) of laws, and of a path that is recorded as it differs from resting at the points
+
+
+# Indices into `sweeps`.
+LAWS, PATHS = 0, 1
 
 
 def new_windows(d: int) -> Windows:
     """Return windows of d coordinates."""
-    return Windows(arranged(np.zeros((len(_FOUND), d))), np.zeros(1, np.int64))
+    return Windows(arranged(np.zeros((len(_FOUND), d))), np.zeros(2, np.int64))
 
 
 @helper
@@ -166,8 +172,8 @@ def find_marginal_ratios(found, constants, window, begin, end):
 
 
 @vectorised
-def add_up(found, constants, window):
-    """Add the laws of the coordinates of a window, as they were when each was looked at, to the sums.
+def add_up(found, constants, window, times):
+    """Add the laws of the coordinates of a window, as they were when each was looked at, to the sums, some times.
 
     Returns a number that is finite if all r are.
     """
@@ -177,20 +183,20 @@ def add_up(found, constants, window):
         k = np.uint64(j)
         r, ratio = found[to + SLOPE + k], found[to + RATIO + k]
         share = 1.0 / (1.0 + ratio)
-        found[to + SUM + k] += share
-        found[to + SUM_R + k] += share * r
-        found[to + SUM_RR + k] += share * r * r
+        found[to + SUM + k] += times * share
+        found[to + SUM_R + k] += times * share * r
+        found[to + SUM_RR + k] += times * share * r * r
         z = r * constants[at + DEVIATION + k]
         beyond = scaled_tail(abs(z)) * ratio * constants[at + PER_ODDS + k]
         below = beyond if z < 0.0 else 1.0 - beyond
-        found[to + SUM_BELOW + k] += share * below
+        found[to + SUM_BELOW + k] += times * share * below
         cross = share * (1.0 - share) * r
-        found[to + SUM_SLOPE + k] += r
-        found[to + SUM_SPREAD + k] += share + cross * r * constants[at + VARIANCE + k]
-        found[to + SUM_CROSS + k] += cross
+        found[to + SUM_SLOPE + k] += times * r
+        found[to + SUM_SPREAD + k] += times * (share + cross * r * constants[at + VARIANCE + k])
+        found[to + SUM_CROSS + k] += times * cross
         # The mean below the point is that of all times `below`, less the variance times the density at the point.
         density = _NORMAL * constants[at + PER_ODDS + k] * constants[at + PRECISION + k] * constants[at + DEVIATION + k]
-        found[to + SUM_CROSS_BELOW + k] += cross * below + (1.0 - share) * density
+        found[to + SUM_CROSS_BELOW + k] += times * (cross * below + (1.0 - share) * density)
         total += r
     return total
 
@@ -214,6 +220,40 @@ def add_up_marginals(found, constants, window, end, times):
     return total
 
 
+@helper
+def record_windows(recorder, view, F, x, weight):
+    """Account for the laws of all coordinates of windows at values x with F = A x - b, (d,) each.
+
+    Returns whether all are proper.
+    """
+    spikes, windows, total = view.spikes, recorder.expectations.windows, 0.0
+    for window in range(spikes.times.size):
+        start = window * WINDOW
+        end = min(WINDOW, spikes.order.size - start)
+        find_slopes(windows.found, spikes, F, x, window, 0, end)
+        find_ratios(windows.found, spikes.constants, window, 0, end)
+        give_products(recorder, view, F, x, start, start + end, weight)
+        total += add_up(windows.found, spikes.constants, window, spikes.times[window])
+    windows.sweeps[LAWS] += 1
+    return abs(total) < inf
+
+
+@helper
+def give_products(recorder, view, F, x, begin, end, weight):
+    """Account for E[x_i | others] x_j of some coordinates, by their positions in windows."""
+    if recorder.products.given.size == 0:
+        return
+    constants = view.spikes.constants
+    for position in range(begin, end):
+        i, (at, _) = view.spikes.order[position], place_of(position)
+        point, variance = constants[at + POINT], constants[at + VARIANCE]
+        r = slope_at_point(constants, at, F[i], x[i])
+        share = 1.0 / (1.0 + constants[at + ODDS] * scalar_exp(-0.5 * r * r * variance))
+        mean = point - r * variance
+        square = share * (mean * mean + variance) + (1.0 - share) * point * point
+        products_given(recorder.products, i, share * mean + (1.0 - share) * point, square, x, weight)
+
+
 def settle_windows(recorder: Any, view: Any, weight: float) -> None:
     """Add what was added up, each sweep for a time, to the sums over the open batch, and begin anew."""
     law, paths = recorder.expectations, (recorder.open_mean, recorder.open_square, recorder.open_cell)
@@ -225,11 +265,12 @@ def settle_windows(recorder: Any, view: Any, weight: float) -> None:
 def _settle(windows, spikes, first, linear, weight, sums, paths):
     """Do the same, with the sums of expectations and of the path in tuples.
 
-    The path of a coordinate that is at its point is accounted for here too: recorded is how it differs from that.
+    So is the path of coordinates at their points, for as many sweeps as recorded how it differs from that.
     """
     mean, square, cell, pull, spread, response = sums
     path_mean, path_square, path_cell = paths
-    found, constants, time = windows.found, spikes.constants, weight * windows.sweeps[0]
+    found, constants, time = windows.found, spikes.constants, weight * windows.sweeps[LAWS]
+    path_time = weight * windows.sweeps[PATHS]
     for k in range(spikes.order.size):
         i, each = spikes.order[k], weight / spikes.times[k // WINDOW]
         at, to = place_of(k)
@@ -246,9 +287,9 @@ def _settle(windows, spikes, first, linear, weight, sums, paths):
         response[left] -= cross_below
         response[left + ONE] += cross
         response[left + ONE + ONE] += cross_below - cross
-        path_mean[i] += point * time
-        path_square[i] += point * point * time
-        path_cell[left + ONE] += time
+        path_mean[i] += point * path_time
+        path_square[i] += point * point * path_time
+        path_cell[left + ONE] += path_time
         for row in _SUMS:
             found[to + row] = 0.0
-    windows.sweeps[0] = 0
+    windows.sweeps[:] = 0

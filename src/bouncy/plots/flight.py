@@ -87,12 +87,17 @@ def plot_flight(target: PiecewiseTarget, path: FlightPath, i: int = 0, j: int = 
     """Draw a path in the plane of y_i and y_j, with the edges of their cells, and mark the events at its corners.
 
     What lies beyond a wall is hatched, intervals that stand for one value are shaded, and of a target of two
-    variables the density is drawn below. Walls of other coordinates are met too, but cannot be seen from this plane.
+    variables the density is drawn below. A coordinate at a point, as a coefficient that is zero, jumps to the middle of
+    its interval, rests there, and leaves from an end. Walls of other coordinates are met too, but cannot be seen from
+    this plane.
     """
     ax = axes_or_new(ax)
-    x, y = path.y[:, i], path.y[:, j]
-    visible = np.isin(path.coordinate, (-1, i, j))
-    draw_path(ax, x, y, "bps", {event: (path.kind == kind) & visible for kind, event in _KINDS.items()})
+    before = path.y[:-1] + path.speed[:-1] * np.diff(path.time)[:, None]
+    jumps = np.flatnonzero((np.abs(before - path.y[1:]) > 1e-9 * target.scale).any(axis=1))
+    x, y = np.insert(path.y, jumps + 1, before[jumps], axis=0)[:, [i, j]].T
+    kinds, coordinates = (np.insert(row, jumps + 1, -1) for row in (path.kind, path.coordinate))
+    visible = np.isin(coordinates, (-1, i, j))
+    draw_path(ax, x, y, "bps", {event: (kinds == kind) & visible for kind, event in _KINDS.items()})
     limits = [_limits(target, path, k) for k in (i, j)]
     _draw_cells(ax, target, i, limits[0], vertical=True)
     _draw_cells(ax, target, j, limits[1], vertical=False)

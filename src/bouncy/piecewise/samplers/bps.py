@@ -32,7 +32,7 @@ class BPS(PathSampler):
     A particle moves on straight lines, reflects off the gradient when it has climbed as much as its budget allows, and
     at a discontinuity crosses with probability min(1, e^-jump) or turns back. Event times are exact: in closed form
     where the potential is quadratic on each cell of an axis-aligned partition, and found to rounding for a
-    `bouncy.Density`.
+    `bouncy.Density`. A coefficient of a `bouncy.SpikeSlab` that comes to zero stays there for an exponential time.
 
     Parameters
     ----------
@@ -40,7 +40,8 @@ class BPS(PathSampler):
         Expected number of times per sweep at which the velocity is drawn anew. By default once in the time in which the
         particle moves by ten natural lengths of the target, which is about 0.31 sqrt(d) per sweep: 1 at d = 10, 3.1 at
         d = 100. Fewer let the particle fly further, which is good for means; more make |x|^2 mix faster. Zero is the
-        sampler of the paper; on a Gaussian it then stays in a plane, and a `NotErgodicWarning` is given.
+        sampler of the paper; on a Gaussian it then stays in a plane, and a `NotErgodicWarning` is given. While
+        coefficients that are zero rest, it is less by the root of the share of those that move.
 
     Notes
     -----
@@ -50,7 +51,8 @@ class BPS(PathSampler):
 
     References
     ----------
-    Pakman, "Binary Bouncy Particle Sampler", arXiv:1711.00922 (2017).
+    Pakman, "Binary Bouncy Particle Sampler", arXiv:1711.00922 (2017). Bierkens, Grazzi, van der Meulen & Schauer,
+    "Sticky PDMP samplers for sparse and local inference problems", arXiv:2103.08478 (2023).
 
     Examples
     --------

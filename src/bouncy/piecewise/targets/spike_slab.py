@@ -19,7 +19,8 @@ from bouncy.targets._regression import read_data, read_probabilities
 
 Array = NDArray[np.float64]
 
-# Length of the interval that stands for zero, in units of the standard deviation of a coefficient given the others.
+# Length of the interval that stands for zero, in units of the standard deviation of a coefficient given the others. No
+# sampler depends on it.
 _WIDTH = 2.0
 
 
@@ -51,9 +52,6 @@ class SpikeSlab(Regression):
         Standard deviation of the noise, in units of y.
     positive : bool
         Whether coefficients are zero or positive, instead of zero or of either sign.
-    width : float or (p,) array-like, optional
-        Length of the interval that stands for zero (see the notes), in units of the coefficient. It has no influence
-        on the posterior, only on the speed of mixing.
     intercept : bool
         Whether there is an intercept. Without one, X and y are taken as they are.
     labels : sequence, optional
@@ -63,32 +61,27 @@ class SpikeSlab(Regression):
     ----------
     d, n : int
         Numbers of variables and of observations.
-    inclusion, slab_scale, width : (p,) array
+    inclusion, slab_scale : (p,) array
     noise_scale : float
     positive, intercept : bool
 
     Notes
     -----
-    The zero of each coefficient is stretched to an interval in which the particle moves (Pakman, section 1): with w the
-    width, beta = y + w/2 for y < -w/2, 0 for |y| <= w/2 and y - w/2 for y > w/2. The likelihood is continuous in y, so
-    that the toll at the ends of the interval depends on the prior alone. It is the logarithm of the density
-    (1 - inclusion)/w of the interval against that of the slab at zero, inclusion/(sqrt(2 pi) slab_scale). Positive
-    coefficients (Pakman & Paninski) are zero for -w <= y <= 0, with a wall at -w, and y beyond.
-
-    Zero and other values are exchanged at a rate in proportion to the lower of the two densities beside an edge. So a
-    width up to that at which they are equal costs nothing, while a wider one keeps coefficients at zero for long. A
-    narrow one makes the particle hit the ends more often, to no effect, and in a wide one it loses its way. The default
-    is the width of equal densities, but at most twice the standard deviation of the coefficient given the others; half
-    and double of that are as good.
+    Each coefficient is a function of a coordinate y: zero on an interval around y = 0, and the distance from it with a
+    sign beside it (if `positive`, zero below y = 0 down to a wall, and y above). The particle of "bps" does not cross
+    the interval. A coefficient with the velocity v_i that comes to zero stays there for an exponential time of mean
+    m / |v_i|, where m = (1 - inclusion) / (inclusion times the density of the slab at zero), and goes on in its
+    direction; if `positive`, it turns after such a time and leaves after another. While it is zero it takes part in no
+    reflection and costs next to nothing.
 
     Where coefficients are of no interest and the slab is normal, `VariableSelection` integrates them out, which mixes
     better; here they, and their products, come with their own error bars, and signs may be restricted.
 
     References
     ----------
-    Pakman, "Binary Bouncy Particle Sampler", arXiv:1711.00922 (2017). Pakman & Paninski, "Auxiliary-variable exact
-    Hamiltonian Monte Carlo samplers for binary distributions", arXiv:1311.2166 (2013). George & McCulloch (1993), J.
-    Amer. Statist. Assoc. 88, 881.
+    Bierkens, Grazzi, van der Meulen & Schauer, "Sticky PDMP samplers for sparse and local inference problems",
+    arXiv:2103.08478 (2023). Pakman, "Binary Bouncy Particle Sampler", arXiv:1711.00922 (2017). George & McCulloch
+    (1993), J. Amer. Statist. Assoc. 88, 881.
 
     Examples
     --------
@@ -113,21 +106,20 @@ class SpikeSlab(Regression):
         slab_scale: ArrayLike,
         noise_scale: float,
         positive: bool = False,
-        width: ArrayLike | None = None,
         intercept: bool = True,
         labels: Sequence[Hashable] | None = None,
     ) -> None:
-        data = read_data(X, y, inclusion=inclusion, slab_scale=slab_scale, width=width)
-        inclusion, slab_scale, width = data.per_variable
+        data = read_data(X, y, inclusion=inclusion, slab_scale=slab_scale)
+        inclusion, slab_scale = data.per_variable
         super().__init__(data, noise_scale, intercept, labels)
         self.positive = check_flag("positive", positive)
         self.inclusion = _read_inclusion(inclusion, self.d)
         self.slab_scale = read_positive("slab_scale", slab_scale, self.d)
-        self.width = self._default_width() if width is None else read_positive("width", width, self.d)
 
-    def _default_width(self) -> Array:
-        equal_densities = (1.0 - self.inclusion) / (self.inclusion * self._slab_density)
-        return np.minimum(equal_densities, _WIDTH * self.scale)
+    @property
+    def _width(self) -> Array:
+        """Length of the interval that stands for zero, (p,), which stays as it is with other hyperparameters."""
+        return _WIDTH * self.scale
 
     @property
     def _slab_density(self) -> Array:
@@ -150,7 +142,7 @@ class SpikeSlab(Regression):
     @cached_property
     def potential(self) -> Potential:
         """U(y): the likelihood and the slab are in the quadratic form, the rest of the prior in the constants."""
-        spike = np.log(self.width) - np.log1p(-self.inclusion)
+        spike = np.log(self._width) - np.log1p(-self.inclusion)
         slab = -np.log(self.inclusion) - np.log(self._slab_density)
         constant = np.stack([spike, slab] if self.positive else [slab, spike, slab], axis=1)
         cells = replace(self.geometry, constant=constant.ravel())
@@ -161,8 +153,8 @@ class SpikeSlab(Regression):
         """The cells, without the parameters that depend on hyperparameters."""
         zero, end = np.zeros(self.d), np.full(self.d, np.inf)
         if self.positive:
-            return Cells.alike(self.d, np.stack([-self.width, zero, end], axis=1), slope=[0.0, 1.0])
-        half = 0.5 * self.width
+            return Cells.alike(self.d, np.stack([-self._width, zero, end], axis=1), slope=[0.0, 1.0])
+        half = 0.5 * self._width
         return Cells.alike(
             self.d,
             np.stack([-end, -half, half, end], axis=1),
@@ -179,7 +171,7 @@ class SpikeSlab(Regression):
     ) -> Self:
         """Return the posterior of the same data with other hyperparameters; those that are not named keep their values.
 
-        The data are not read again, and the intervals that stand for zero keep their width, so that a particle may
+        The data are not read again, and the intervals that stand for zero keep their length, so that a particle may
         continue from its position (`bouncy.Within`).
 
         Examples
@@ -208,8 +200,8 @@ class SpikeSlab(Regression):
         """
         beta = draw_normal(self._precision(), self.potential.linear, generator)
         if self.positive:
-            return np.where(beta > 0.0, beta, -self.width * generator.random(self.d))
-        return beta + np.copysign(0.5 * self.width, beta)
+            return np.where(beta > 0.0, beta, -self._width * generator.random(self.d))
+        return beta + np.copysign(0.5 * self._width, beta)
 
     def __repr__(self) -> str:
         kind = ", positive" if self.positive else ""
