@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._compile import helper, kernel
+from bouncy._dispatch import generic, implements
 from bouncy._random import fill_sphere, new_state
 from bouncy._validation import as_seed_sequence, check_count
-from bouncy.piecewise.flight import BUDGET, WINDOW, new_flight
+from bouncy.piecewise import metric_flight
+from bouncy.piecewise.flight import BUDGET, WINDOW, Flight, new_flight
+from bouncy.piecewise.metric_flight import MetricFlight, new_metric_flight
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.points import new_points
 from bouncy.piecewise.potential import Cells, Potential, new_view
@@ -48,15 +51,23 @@ def fly(
     n_sweeps: int,
     refreshment_rate: float,
     seed: Any,
+    box: dict[str, Array] | None = None,
 ) -> Flights:
-    """Run one flight per row of `starts`, (R, d), for the time `n_sweeps * sweep_time`."""
+    """Run one flight per row of `starts`, (R, d), for the time `n_sweeps * sweep_time`.
+
+    With the `box` of a Gaussian (`piecewise.engine.box_of`) it is in the metric of the covariance.
+    """
     n, d = starts.shape
     cells = potential.cells
     path_state, toll_state = (new_state(child) for child in as_seed_sequence(seed).spawn(2))
     rows = locate(cells, starts)
     view = new_view(potential, scale)
-    toll, points = new_budget(toll_state), new_points(d, not np.isnan(view.way_out).all())
-    flight = new_flight(starts[0], np.zeros(d), rows[0], refreshment_rate, path_state, toll, points)
+    flight: Flight | MetricFlight
+    if box is None:
+        toll, points = new_budget(toll_state), new_points(d, not np.isnan(view.way_out).all())
+        flight = new_flight(starts[0], np.zeros(d), rows[0], refreshment_rate, path_state, toll, points)
+    else:
+        flight = new_metric_flight(box, starts[0], np.zeros(d), rows[0], refreshment_rate, path_state)
     size = cells.lower.size
     recorder = new_path_recorder(d, size, np.zeros(d), np.zeros(d), new_products(d))
     out = Flights(
@@ -82,6 +93,25 @@ def locate(cells: Cells, y: Array) -> NDArray[np.int64]:
     return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int64)
 
 
+@generic
+def begin_anew(flight):
+    """Draw the velocity and the budgets anew, here or in `prepare`."""
+
+
+@implements(begin_anew, Flight)
+def _begin_anew(flight):
+    fill_sphere(flight.rng, flight.v)
+    renew(flight.toll)
+    flight.leg[BUDGET] = np.nan
+    flight.leg[WINDOW] = 1.0
+
+
+@implements(begin_anew, MetricFlight)
+def _begin_in_metric(flight):
+    flight.v[0] = np.nan
+    flight.leg[metric_flight.BUDGET] = np.nan
+
+
 @kernel
 def _run(flight, view, recorder, starts, rows, sweep_time, n_sweeps, out):
     """Run all flights one after the other. Everything but the view, the times and the starts is changed in place."""
@@ -89,10 +119,7 @@ def _run(flight, view, recorder, starts, rows, sweep_time, n_sweeps, out):
         for i in range(starts.shape[1]):
             flight.y[i] = starts[k, i]
             flight.row[i] = rows[k, i]
-        fill_sphere(flight.rng, flight.v)
-        renew(flight.toll)
-        flight.leg[BUDGET] = np.nan
-        flight.leg[WINDOW] = 1.0
+        begin_anew(flight)
         prepare(flight, view, recorder.evaluations)
         advance(flight, view, recorder, sweep_time, n_sweeps)
         _read(flight, recorder, 1.0 / (n_sweeps * sweep_time), out, k)

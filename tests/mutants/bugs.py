@@ -138,6 +138,8 @@ CONDITIONING = "targets/conditioning.py"
 CONTRACT = "targets/contract.py"
 MRF = "targets/mrf.py"
 EVENTS = "piecewise/events.py"
+METRIC, BPS_OF_PATHS = "piecewise/metric_flight.py", "piecewise/samplers/bps.py"
+IN_METRIC = "flight::test_events_in_the_metric_of_the_covariance"
 FLIGHT = "piecewise/flight.py"
 RAYS = "piecewise/rays.py"
 SMOOTH = "piecewise/smooth_flight.py"
@@ -2811,5 +2813,84 @@ BUGS = (
         "values that round beside a point are taken for a jump",
         (Edit(POTENTIAL, "_jump(x, size, cells.first)", "_jump(x, np.abs(x), cells.first)"),),
         (engine("points::test_points_are_told_from_intervals"),),
+    ),
+    Bug(
+        "Q1",
+        "a wall inverts the whole velocity in the metric of the covariance, which keeps the law",
+        (
+            Edit(METRIC, "        v[j] -= kick * column[j]\n", "        v[j], flight.Q[j] = -v[j], -flight.Q[j]\n"),
+            Edit(METRIC, "    flight.Q[i] -= kick\n", ""),
+        ),
+        (engine(IN_METRIC, "boxed"),),
+    ),
+    Bug(
+        "Q2",
+        "a bounce in the metric of the covariance divides by the length of the gradient in another",
+        (Edit(METRIC, "square += g[i] * x[i]", "square += g[i] * g[i]"),),
+        (engine("law::test_final_state", "correlated-metric"),),
+    ),
+    Bug(
+        "Q3",
+        "P v is not kept up to date at walls",
+        (Edit(METRIC, "    flight.Q[i] -= kick\n", ""),),
+        (engine(IN_METRIC, "boxed"),),
+    ),
+    Bug(
+        "Q4",
+        "P v is not kept up to date at bounces",
+        (Edit(METRIC, "        Q[i] -= factor * g[i]\n", ""),),
+        (engine(IN_METRIC, "gaussian"),),
+    ),
+    Bug(
+        "Q5",
+        "velocities are not those of the metric after a refreshment",
+        (
+            Edit(
+                METRIC,
+                "    multiply_root(flight.root, flight.hit, flight.v)\n",
+                "    for i in range(flight.v.size):\n        flight.v[i] = flight.hit[i]\n",
+            ),
+        ),
+        (engine("law::test_final_velocity", "correlated-metric"),),
+    ),
+    Bug(
+        "Q6",
+        "the gradient stays as it was at the last bounce",
+        (Edit(METRIC, "        g[i] += Q[i] * t\n", ""),),
+        (engine("law::test_final_state", "correlated-metric"), engine(IN_METRIC, "gaussian")),
+    ),
+    Bug(
+        "Q7",
+        "a particle goes on with its velocity where the covariance has changed",
+        (Edit(BPS_OF_PATHS, '"v": np.full(target.d, np.nan)', '"v": motion.v'),),
+        (engine("metric_flight::test_velocities_are_drawn_where_the_covariance_changes"),),
+    ),
+    Bug(
+        "Q8",
+        "a particle goes on with the old covariance",
+        (Edit(BPS_OF_PATHS, "target.box | {", "{"),),
+        (engine("metric_flight::test_velocities_are_drawn_where_the_covariance_changes"),),
+    ),
+    Bug(
+        "Q9",
+        "the budget is not renewed at refreshments in the metric of the covariance",
+        (
+            Edit(
+                METRIC,
+                "            leg[T_REFRESH] = _time_to_refresh(leg, flight.rng)\n"
+                "            leg[BUDGET] = exponential(flight.rng)\n",
+                "            leg[T_REFRESH] = _time_to_refresh(leg, flight.rng)\n",
+            ),
+        ),
+        (engine(IN_METRIC, "gaussian"),),
+    ),
+    Bug(
+        "Q10",
+        "the gradient is left out of the state",
+        (
+            Edit(METRIC, '"y", "row", "x", "v", "g", "Q",', '"y", "row", "x", "v", "Q",'),
+            Edit(METRIC, '("y", "g", "Q")', '("y", "Q")'),
+        ),
+        (engine("flight::test_a_restored_state_in_the_metric_continues_with_the_same_bytes", "boxed"),),
     ),
 )

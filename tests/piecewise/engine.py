@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bouncy._random import new_state
 from bouncy.piecewise.flight import Flight, new_flight
+from bouncy.piecewise.metric_flight import MetricFlight, new_metric_flight
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.points import new_points
 from bouncy.piecewise.potential import Cells, Potential, View, new_view
@@ -26,7 +27,7 @@ Array = NDArray[np.float64]
 class Engine:
     """A particle in the engine; positions are in y / scale."""
 
-    flight: Flight
+    flight: Flight | MetricFlight
     view: View
     recorder: PathRecorder
 
@@ -47,19 +48,39 @@ def launch(
     refreshment_rate: float,
     path_state: NDArray[np.uint64],
     toll_state: NDArray[np.uint64],
+    metric_root: Array | None = None,
     products: bool = True,
     low: float = -2.0,
     high: float = 3.0,
 ) -> Engine:
-    """Return a particle at y, (d,), in the engine; bins of the recorder reach from `low` to `high`."""
-    d, cells = y.size, potential.cells
+    """Return a particle at y, (d,), in the engine; bins of the recorder reach from `low` to `high`.
+
+    With the root of a covariance, (d, d), it is the one that moves in its metric.
+    """
+    d, cells, rows = y.size, potential.cells, potential.cells.locate(y)
     view = new_view(potential, scale)
-    flight = new_flight(y / scale, v, cells.locate(y), refreshment_rate, path_state, new_budget(toll_state),
-                        new_points(d, not np.isnan(view.way_out).all()))  # fmt: skip
+    flight: Flight | MetricFlight
+    if metric_root is None:
+        points = new_points(d, not np.isnan(view.way_out).all())
+        flight = new_flight(y / scale, v, rows, refreshment_rate, path_state, new_budget(toll_state), points)
+    else:
+        flight = new_metric_flight(box_of(potential, scale), y, v, rows, refreshment_rate, path_state)
     recorded = new_products(d if products else 0)
     recorder = new_path_recorder(d, cells.lower.size, np.full(d, low), np.full(d, high), recorded)
     prepare(flight, view, recorder.evaluations)
     return Engine(flight, view, recorder)
+
+
+def box_of(potential: Potential, scale: Array) -> dict[str, Array]:
+    """Return what a particle in the metric of the covariance needs to know of a Gaussian in a box."""
+    covariance = np.linalg.inv(potential.coupling)
+    mean = covariance @ potential.linear
+    root = np.linalg.cholesky(covariance).T.copy()
+    cells = potential.cells
+    return {
+        "mean": mean, "scale": scale, "lower": cells.lower - mean, "upper": cells.upper - mean,
+        "covariance": covariance, "root": root,
+    }  # fmt: skip
 
 
 def states(*label: Any, n: int = 2) -> list[NDArray[np.uint64]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -20,6 +20,7 @@ from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian
 from helpers.replicates import state_counts
 from helpers.replicates_piecewise import locate
 from helpers.statistics import Outcome, chi_square_test, distribution_test
+from piecewise.engine import box_of
 
 Array = NDArray[np.float64]
 INF = np.inf
@@ -36,6 +37,7 @@ class Law:
     final : `final(y, x, size)` yields tests of independent draws, each (n, d); a total variation or distance of `size`
         must be visible.
     hit_rate : expected wall hits per unit time in y / scale, where it is known.
+    in_metric : whether the particle is the one that moves in the metric of the covariance.
     """
 
     potential: Potential
@@ -44,6 +46,17 @@ class Law:
     product: Array
     final: Callable[[Array, Array, float], Iterator[Outcome]]
     hit_rate: float | None = None
+    in_metric: bool = False
+
+    @property
+    def box(self) -> dict[str, Array] | None:
+        """What a particle in the metric of the covariance needs to know, if that is the one to be tested."""
+        return box_of(self.potential, self.scale) if self.in_metric else None
+
+    @property
+    def root(self) -> Array:
+        """The root of the metric, (d, d): root'root is the identity in y / scale, or the covariance."""
+        return np.diag(self.scale) if self.box is None else self.box["root"]
 
     @property
     def d(self) -> int:
@@ -61,12 +74,12 @@ class Law:
     def bounce_rates(self, y: Array) -> Array:
         """Return the expected bounces per unit time at each of n positions, (n,), for a velocity that is uniform.
 
-        E[v.g]_+ = |g| E|v_1| / 2.
+        E[v.g]_+ = |g| E|v_1| / 2, with the length of the gradient in the metric.
         """
         cells, rows = self.potential.cells, locate(self.potential.cells, y)
         x = cells.slope[rows] * y + cells.shift[rows]
         force = x @ self.potential.coupling - self.potential.linear
-        g = (cells.slope[rows] * force + cells.tilt[rows] + cells.curvature[rows] * y) * self.scale
+        g = (cells.slope[rows] * force + cells.tilt[rows] + cells.curvature[rows] * y) @ self.root.T
         return 0.5 * mean_speed(self.d) * np.sqrt((g * g).sum(axis=1))
 
 
@@ -393,6 +406,15 @@ LAWS: dict[str, Callable[[], Law]] = {
     "jump-kink-flat": jump_kink_flat_law,
     "spike-slab": spike_slab_law,
     "points": points_law,
+    **{
+        f"{name}-metric": lambda build=build: replace(build(), in_metric=True)
+        for name, build in {
+            "normal": lambda: normal_law(2),
+            "correlated": correlated_law,
+            "truncated": truncated_law,
+            "quadrant": quadrant_law,
+        }.items()
+    },
     "mixed": lambda: mixed_law("gaussian"),
     "mixed-exponential": lambda: mixed_law("exponential"),
     "spins": lambda: mixed_law("gaussian", gaussians=False),

@@ -1,4 +1,6 @@
-"""The engine against its literal twin, event by event, and its recorder against the integrals of the twin's path.
+"""The engines against their literal twin, event by event, and their recorder against the integrals of the twin's path.
+
+One moves in conditional deviations, the other in the metric of the covariance of a Gaussian.
 
 A rounding of the twin is multiplied at each bounce off a curved potential, so thousands of events are cut into runs
 of fifty.
@@ -15,12 +17,13 @@ import scipy.sparse
 from bouncy._dispatch import state_arrays
 from bouncy._registry import modules
 from bouncy.piecewise.literal import BOUNCED, CROSSED, REFRESHED, REFUSED, FlightPath, literal_flight
+from bouncy.piecewise.metric_flight import MetricFlight
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import Cells, Potential
 from bouncy.piecewise.recorder import BINS
 from bouncy.recorders.recorder import THIN
 from conftest import base_seed
-from piecewise.engine import Engine, launch, random_start, states
+from piecewise.engine import Engine, box_of, launch, random_start, states
 from piecewise.quadrature import literal_log_prob
 from piecewise.zoo import ZOO, as_sparse, spike_slab
 
@@ -37,6 +40,8 @@ EXAMPLES = {
 # Potentials of targets, which consist of what the zoo has, and most of the random ones, are left to the long tests.
 LONG = [*EXAMPLES, *(name for name in ZOO if name.startswith("random") and name != "random-3-3")]
 BUILDERS = {**ZOO, **EXAMPLES}
+# Gaussians, whole and in a box, whose particle may move in the metric of the covariance.
+NORMAL = ["gaussian", "boxed", "target-gaussian", "target-truncated gaussian"]
 every_name = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in BUILDERS]
 )
@@ -57,7 +62,9 @@ def twins(potential: Potential, label: Any, rate: float = 0.4, **options: Any) -
     scale = potential.natural_scale() * rng.uniform(0.7, 1.4, potential.cells.d)
     y, v = random_start(potential.cells, rng)
     path_state, toll_state = states(label)
-    common = {"scale": scale, "refreshment_rate": rate}
+    common: dict[str, Any] = {"scale": scale, "refreshment_rate": rate}
+    if options.pop("in_metric", False):
+        common["metric_root"] = box_of(potential, scale)["root"]
     events = options.pop("events", EVENTS)
     path = literal_flight(
         potential, y, v, path_state=path_state.copy(), toll_state=toll_state.copy(), events=events, **common
@@ -68,6 +75,7 @@ def twins(potential: Potential, label: Any, rate: float = 0.4, **options: Any) -
 def assert_same_events(potential: Potential, label: Any, every: int = 1, **options: Any) -> FlightPath:
     """Stop the engine half-way between events of its twin, and compare its position and the events since."""
     path, engine, scale = twins(potential, label, **options)
+    unit = scale if isinstance(engine.flight, MetricFlight) else 1.0
     now, counts = 0.0, np.zeros(4)
     for k in range(0, path.time.size - 1, every):
         stop = 0.5 * (path.time[k] + path.time[k + 1])
@@ -78,7 +86,7 @@ def assert_same_events(potential: Potential, label: Any, every: int = 1, **optio
         where = f"{label}, event {k} of kind {path.kind[k]} at {path.time[k]}"
         np.testing.assert_array_equal(engine.total("events"), counts, err_msg=where)
         np.testing.assert_allclose(engine.flight.y, y / scale, rtol=1e-5, atol=1e-5, err_msg=where)
-        np.testing.assert_allclose(engine.flight.v, path.v[k], rtol=1e-5, atol=1e-5, err_msg=where)
+        np.testing.assert_allclose(engine.flight.v / unit, path.v[k], rtol=1e-5, atol=1e-5, err_msg=where)
         np.testing.assert_array_equal(engine.flight.row, potential.cells.locate(y), err_msg=where)
     return path
 
@@ -98,6 +106,19 @@ def test_long_legs_have_the_same_events(build):
     """Catches fields and slopes that are right after one wall and wrong after several of them in a leg."""
     for label in range(10, 20):
         assert_same_events(as_dense(build()), label, every=17, rate=0.1)
+
+
+@pytest.mark.parametrize("name", NORMAL)
+def test_events_in_the_metric_of_the_covariance(name):
+    """Catches a reflection or a refreshment in another metric, and a gradient or P v that is not kept up to date."""
+    kinds = np.zeros(4, np.int64)
+    for label in range(30, 40):
+        path = assert_same_events(BUILDERS[name](), label, every=1 + label % 7, in_metric=True)
+        kinds += np.bincount(path.kind[1:], minlength=4)
+    assert kinds[REFRESHED] > 0
+    assert kinds[BOUNCED] > 0
+    assert (kinds[REFUSED] > 0) == (name in ("boxed", NORMAL[-1]))
+    assert_same_events(BUILDERS[name](), 41, rate=0.0, in_metric=True)
 
 
 @pytest.mark.slow
@@ -143,7 +164,17 @@ def test_fields_are_computed_anew_in_time():
 @every_potential
 def test_a_restored_state_continues_with_the_same_bytes(build):
     """Catches an array that changes while the engine runs and is not named as state: all others are overwritten."""
-    _, engine, _ = twins(as_dense(build()), 400, events=1)
+    assert_restored_state_continues(as_dense(build()), "scratch")
+
+
+@pytest.mark.parametrize("name", NORMAL)
+def test_a_restored_state_in_the_metric_continues_with_the_same_bytes(name):
+    """Catches the same in the other engine."""
+    assert_restored_state_continues(BUILDERS[name](), "values", "hit", in_metric=True)
+
+
+def assert_restored_state_continues(potential: Potential, *scratch: str, in_metric: bool = False) -> None:
+    _, engine, _ = twins(potential, 400, events=1, in_metric=in_metric)
     engine.run(0.7, 20)
     kept = state_arrays(engine.flight, engine.recorder)
     saved = [array.copy() for array in kept]
@@ -151,7 +182,8 @@ def test_a_restored_state_continues_with_the_same_bytes(build):
     first = [array.copy() for array in kept]
     for array, content in zip(kept, saved, strict=True):
         array[...] = content
-    engine.flight.scratch[...] = np.nan
+    for name in scratch:
+        getattr(engine.flight, name)[...] = np.nan
     engine.recorder.products.now[...] = np.nan
     engine.run(0.9, 30)
     assert all(a.tobytes() == b.tobytes() for a, b in zip(kept, first, strict=True))
@@ -210,9 +242,18 @@ def time_below(level: np.ndarray, length: np.ndarray, first: np.ndarray, last: n
 @every_name
 def test_the_recorder_integrates_the_path(name):
     """Catches pieces that are dropped, counted twice, weighted wrongly, or put into the wrong cell, bin or pair."""
-    potential = as_dense(BUILDERS[name]())
+    assert_integrates(as_dense(BUILDERS[name]()))
+
+
+@pytest.mark.parametrize("name", NORMAL)
+def test_the_recorder_integrates_the_path_in_the_metric(name):
+    """Catches the same in the other engine."""
+    assert_integrates(BUILDERS[name](), in_metric=True)
+
+
+def assert_integrates(potential: Potential, in_metric: bool = False) -> None:
     d, cells = potential.cells.d, potential.cells
-    path, engine, _ = twins(potential, 300, rate=0.3, events=30)
+    path, engine, _ = twins(potential, 300, rate=0.3, events=30, in_metric=in_metric)
     sweeps = 13  # closes batches, merges them and leaves one open
     duration = 0.5 * (path.time[-1] + path.time[-2])
     engine.run(duration / sweeps, sweeps)

@@ -21,7 +21,7 @@ from bouncy._labels import match
 from bouncy._memory import read_only
 from bouncy._samplable import Samplable
 from bouncy._validation import check_real_array
-from bouncy.piecewise.flight import Flight, new_flight
+from bouncy.piecewise.flight import new_flight
 from bouncy.piecewise.points import new_points, ways_out
 from bouncy.piecewise.potential import Cells, Potential, View, jumps_of, new_view
 from bouncy.piecewise.weights import log_weight
@@ -86,6 +86,14 @@ class PathTarget(_Base, ABC):
         Time is that of a particle of speed 1 in y / scale.
         """
         return None, None
+
+    @property
+    def refreshment_rate(self) -> float:
+        """How often the velocity of the particle is drawn anew in a unit of time, where nothing else is asked for.
+
+        Means would do with less; |x|^2 takes d refreshments to be forgotten, which at this rate are 3 sqrt(d) sweeps.
+        """
+        return 0.1
 
     @abstractmethod
     def view(self, scale: Array | None = None) -> Any:
@@ -170,12 +178,17 @@ class PiecewiseTarget(PathTarget):
     def _couplings(self) -> tuple[str, Any]:
         return "quadratic form A", self.potential.coupling
 
+    @property
+    def metric_root(self) -> Array | None:
+        """A root, (d, d), of the metric K = root'root in which the particle moves; None where that is y / scale."""
+        return None
+
     def view(self, scale: Array | None = None) -> View:
         return new_view(self.potential, self.scale if scale is None else scale)
 
     def particle(
         self, y: Array, v: Array, row: NDArray[np.int64], rate: float, rng: NDArray[np.uint64], toll: Budget
-    ) -> Flight:
+    ) -> Any:
         has_points = not np.isnan(ways_out(self.cells, *jumps_of(self.cells))).all()
         return new_flight(y / self.scale, v, row, rate, rng, toll, new_points(self.d, has_points))
 

@@ -1,9 +1,9 @@
 """BPS on a piecewise-quadratic potential exactly as in the paper (Pakman 2017, sections 1 and 2), slow and interpreted.
 
-The twin of `bouncy.piecewise.flight`, for pictures and for tests of that engine. Its state is a position y, a velocity
-v of length 1 in y / scale, and the edges of the cells. U(y) and its gradient are computed in full: at each event dU/dt
-at two points of the ray, between which it is linear, and at each wall U on its two sides. Nothing is carried over from
-one event to the next.
+The twin of `bouncy.piecewise.flight` and of `metric_flight`, for pictures and for tests of these engines. Its state is
+a position y, a velocity v of length 1 in y / scale or in a metric, and the edges of the cells. U(y) and its gradient
+are computed in full: at each event dU/dt at two points of the ray, between which it is linear, and at each wall U on
+its two sides. Nothing is carried over from one event to the next.
 
 A coordinate at a point (`points.py`) rests in the middle of its cell until its patience, Exp(1), is spent, and so does
 the whole particle between refreshments.
@@ -42,12 +42,14 @@ class Particle:
     refreshment_rate: float
     path_rng: NDArray[np.uint64]  # (4,)
     toll_rng: NDArray[np.uint64]  # (4,)
+    root: Array  # (d, d) of the metric K = root'root, in y / scale
     time: float = 0.0
     until_refreshment: float = inf  # in time at full pace
     edges: list[Array] = field(default_factory=list)  # finite ends of the cells of each coordinate, increasing
     patience: dict[int, float] = field(default_factory=dict)  # left to each coordinate at a point
 
     def __post_init__(self) -> None:
+        self.K = self.root.T @ self.root
         cells = self.potential.cells
         for begin, end in zip(cells.first[:-1], cells.first[1:], strict=True):
             ends = np.unique([*cells.lower[begin:end], *cells.upper[begin:end]])
@@ -117,8 +119,12 @@ def literal_flight(
     path_state: NDArray[np.uint64],
     toll_state: NDArray[np.uint64],
     events: int,
+    metric_root: Array | None = None,
 ) -> FlightPath:
     """Run the paper's algorithm for a number of events and return its path; generator states change in place.
+
+    It moves in the metric K = root'root of y, for a `metric_root`, (d, d), by default that of y / scale; v is that of a
+    K that is the identity, and is multiplied by the root.
 
     Examples
     --------
@@ -133,7 +139,8 @@ def literal_flight(
     """
     # Sums of 64-bit integers wrap around on purpose; NumPy warns of it in interpreted code.
     with np.errstate(over="ignore"):
-        particle = Particle(potential, scale, y.copy(), v.copy(), refreshment_rate, path_state, toll_state)
+        root = np.eye(y.size) if metric_root is None else metric_root / scale
+        particle = Particle(potential, scale, y.copy(), v @ root, refreshment_rate, path_state, toll_state, root)
         rows = [(-1, 0.0, -1, particle.y.copy(), particle.v.copy(), particle.speed)]
         for _ in range(events):
             kind, coordinate = next_event(particle)
@@ -259,13 +266,13 @@ def leave(particle: Particle, i: int) -> int:
 
 
 def cross(particle: Particle, i: int, height: float) -> int:
-    """Let coordinate i, at an edge, go on if the budget covers a height, else invert v_i."""
+    """Let coordinate i, at an edge, go on if the budget covers a height, else invert v_i, in the metric."""
     if not _is_outermost(particle, i):
         if height < particle.purse:
             particle.purse -= max(height, 0.0)
             return CROSSED
         particle.purse = exponential(particle.toll_rng)
-    particle.v[i] = -particle.v[i]
+    particle.v -= 2.0 * particle.v[i] * particle.K[:, i] / particle.K[i, i]
     return REFUSED
 
 
@@ -284,9 +291,9 @@ def energy_beyond(particle: Particle, i: int, direction: float, edge: float | No
 
 
 def bounce(particle: Particle) -> int:
-    """Reflect off the gradient in y / scale, v_r = v - 2 (v.g) g / |g|^2, and draw a new budget."""
+    """Reflect off the gradient in y / scale, v_r = v - 2 (v.g) K g / (g.K g), and draw a new budget."""
     g = particle.scale * particle.potential.gradient(particle.y)
-    particle.v -= 2.0 * (particle.v @ g) * g / (g @ g)
+    particle.v -= 2.0 * (particle.v @ g) * (particle.K @ g) / (g @ particle.K @ g)
     particle.budget = exponential(particle.path_rng)
     return BOUNCED
 
@@ -294,6 +301,7 @@ def bounce(particle: Particle) -> int:
 def refresh(particle: Particle) -> int:
     """Replace the velocity, schedule the next refreshment and draw a new budget."""
     fill_sphere(particle.path_rng, particle.v)
+    particle.v = particle.v @ particle.root
     particle.schedule_refreshment()
     particle.budget = exponential(particle.path_rng)
     return REFRESHED

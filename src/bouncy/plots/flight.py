@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bouncy._random import new_state
 from bouncy._validation import as_seed_sequence, check_count, check_nonnegative
-from bouncy.clocks.gaussian import GAUSSIAN
 from bouncy.piecewise import literal
 from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.literal import FlightPath, literal_flight
@@ -76,9 +75,10 @@ def trace_flight(
         y,
         v / np.sqrt(v @ v),
         scale=target.scale,
-        refreshment_rate=refreshment_rate(per_sweep, GAUSSIAN.sweep_time(target.d)),
+        refreshment_rate=refreshment_rate(per_sweep, target),
         path_state=new_state(path_seed),
         toll_state=new_state(toll_seed),
+        metric_root=target.metric_root,
         events=check_count("events", events),
     )
 

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from bouncy._random import new_state
 from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative
+from bouncy.clocks.gaussian import GAUSSIAN
 from bouncy.piecewise.contract import PathTarget, PiecewiseTarget
+from bouncy.piecewise.metric_flight import MetricFlight
+from bouncy.piecewise.targets._normal import Normal
 from bouncy.samplers.contract import Named, NotErgodicWarning, PathSampler
 from bouncy.tolls.budget import new_budget
 
 Array = NDArray[np.float64]
 
-# Refreshments per unit time. Means would do with fewer; |x|^2 takes d of them to be forgotten, which at this rate are
-# 3 sqrt(d) sweeps.
-DEFAULT_RATE = 0.1
 # Each costs a product with the matrix: with more, a sweep would never end.
 _MOST_REFRESHMENTS = 1000.0
 
@@ -32,14 +32,15 @@ class BPS(PathSampler):
     A particle moves on straight lines, reflects off the gradient when it has climbed as much as its budget allows, and
     at a discontinuity crosses with probability min(1, e^-jump) or turns back. Event times are exact: in closed form
     where the potential is quadratic on each cell of an axis-aligned partition, and found to rounding for a
-    `bouncy.Density`. A coefficient of a `bouncy.SpikeSlab` that comes to zero stays there for an exponential time.
+    `bouncy.Density`. A coefficient of a `bouncy.SpikeSlab` that comes to zero stays there for an exponential time. On a
+    dense Gaussian with strong correlations velocities and reflections are those of the metric of its covariance.
 
     Parameters
     ----------
     refreshment : float, optional
         Expected number of times per sweep at which the velocity is drawn anew. By default once in the time in which the
         particle moves by ten natural lengths of the target, which is about 0.31 sqrt(d) per sweep: 1 at d = 10, 3.1 at
-        d = 100. Fewer let the particle fly further, which is good for means; more make |x|^2 mix faster. Zero is the
+        d = 100; in the metric of a covariance twice as often. Fewer let the particle fly further, which is good for means; more make |x|^2 mix faster. Zero is the
         sampler of the paper; on a Gaussian it then stays in a plane, and a `NotErgodicWarning` is given. While
         coefficients that are zero rest, it is less by the root of the share of those that move.
 
@@ -96,13 +97,22 @@ class BPS(PathSampler):
         v = np.random.default_rng(velocity_seed).standard_normal(target.d)
         v /= np.sqrt(v @ v)
         toll = new_budget(new_state(toll_seed))
-        rate = refreshment_rate(self.refreshment, self.sweep_time(target.d))
+        rate = refreshment_rate(self.refreshment, target)
         return target.particle(y, v, row, rate, new_state(path_seed), toll)
 
+    def retarget(self, motion: Any, target: PathTarget) -> Any:
+        """Return the particle at the same place; one in the metric of a covariance is given another, and velocity."""
+        if not isinstance(motion, MetricFlight):
+            return motion
+        if not isinstance(target, Normal):
+            raise ValueError(f"a Gaussian became a {type(target).__name__} between two visits; expected a Gaussian")
+        new = target.box | {"scale": motion.scale, "v": np.full(target.d, np.nan)}
+        return motion._replace(**new)
 
-def refreshment_rate(per_sweep: float | None, sweep_time: float) -> float:
-    """Return the refreshments per unit time, given those per sweep, or None for the default."""
-    return DEFAULT_RATE if per_sweep is None else per_sweep / sweep_time
+
+def refreshment_rate(per_sweep: float | None, target: PathTarget) -> float:
+    """Return the refreshments per unit time of a particle, given those per sweep, or None for the default."""
+    return target.refreshment_rate if per_sweep is None else per_sweep / GAUSSIAN.sweep_time(target.d)
 
 
 NAMED = (Named(BPS(), "samples every continuous and mixed target; the default of a `Density`", "#332288"),)

@@ -16,7 +16,7 @@ from bouncy._random import fill_normal, new_state
 from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative
 from bouncy.piecewise.contract import PathTarget
-from bouncy.piecewise.coupling import multiply
+from bouncy.piecewise.coupling import multiply, multiply_root
 from bouncy.piecewise.expectations import record_laws
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_point
@@ -170,12 +170,7 @@ def new_trajectory(target: Normal, y: Array, row: NDArray[np.int64], rng: NDArra
         x=np.zeros(target.d),
         v=np.full(target.d, np.nan),
         rng=rng,
-        mean=target.mean.copy(),
-        scale=target.scale.copy(),
-        lower=target.lower - target.mean,
-        upper=target.upper - target.mean,
-        covariance=target.covariance,
-        root=target.covariance_root,
+        **target.box,
         soonness=np.zeros(target.d),
         scratch=np.zeros(target.d),
     )
@@ -213,15 +208,9 @@ def _sweep(motion, view, recorder, sweep_time):
 
 @helper
 def draw_velocity(motion):
-    """Draw a velocity from N(0, covariance): R'z for covariance = R'R. Changes v, the generator and scratch."""
-    v, z = motion.v, motion.soonness
-    fill_normal(motion.rng, z)
-    for i in range(v.size):
-        v[i] = 0.0
-    for i in range(v.size):
-        row, v_from, factor = motion.root[i, i:], v[i:], z[i]
-        for k in range(row.size):
-            v_from[k] += factor * row[k]
+    """Draw a velocity from N(0, covariance). Changes v, the generator and scratch."""
+    fill_normal(motion.rng, motion.soonness)
+    multiply_root(motion.root, motion.soonness, motion.v)
 
 
 @helper

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
@@ -16,14 +17,21 @@ from bouncy._memory import read_only
 from bouncy._validation import check_real_array, check_real_dtype, entry, first_true
 from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.coupling import Matrix
+from bouncy.piecewise.metric_flight import new_metric_flight
 from bouncy.piecewise.potential import Cells, Potential
 from bouncy.piecewise.targets._definite import read_definite
 from bouncy.targets.fields import cheaper_storage
+from bouncy.tolls.budget import Budget
 
 Array = NDArray[np.float64]
 
 # With a smaller standard deviation, relative to its value, a variable has too few digits to move in.
 _RESOLUTION = 1e-10
+# Conditional deviations in the longest axis, and standard deviations in the width of each box, from which on a particle
+# is better off in the metric of the covariance.
+_LONG, _WIDE = 5.0, 3.0
+# Refreshments per unit time of a particle in the metric of the covariance.
+_REFRESHMENT_RATE = 0.2
 # A variable that meets its walls more often in a trajectory of "hmc" is moved faster by "gibbs".
 _MANY_HITS = 10.0
 
@@ -97,6 +105,48 @@ class Normal(PiecewiseTarget):
     def upper(self) -> Array:
         """Upper ends of the box, (d,), read-only."""
         return read_only(self._upper)
+
+    @cached_property
+    def moves_in_covariance(self) -> bool:
+        """Whether the particle of "bps" moves in the metric of the covariance instead of conditional deviations.
+
+        It does if the longest axis has many of these, unless it would meet both walls of a narrow box all the time. A
+        sparse precision stays sparse.
+        """
+        if scipy.sparse.issparse(self._precision):
+            return False
+        if (self._upper - self._lower < _WIDE * np.sqrt(np.diagonal(self._covariance))).any():
+            return False
+        units = np.sqrt(self._precision.diagonal())
+        scaled, last = self._covariance * units * units[:, None], [self.d - 1, self.d - 1]
+        return bool(scipy.linalg.eigvalsh(scaled, subset_by_index=last)[0] > _LONG**2)
+
+    @property
+    def metric_root(self) -> Array | None:
+        return self.covariance_root if self.moves_in_covariance else None
+
+    @property
+    def refreshment_rate(self) -> float:
+        return _REFRESHMENT_RATE if self.moves_in_covariance else super().refreshment_rate
+
+    def particle(
+        self, y: Array, v: Array, row: NDArray[np.int64], rate: float, rng: NDArray[np.uint64], toll: Budget
+    ) -> Any:
+        if self.moves_in_covariance:
+            return new_metric_flight(self.box, y, v, row, rate, rng)
+        return super().particle(y, v, row, rate, rng, toll)
+
+    @property
+    def box(self) -> dict[str, Array]:
+        """Arrays of a particle that moves in the metric of the covariance: ends of the box less the mean, and so on."""
+        return {
+            "mean": self._mean.copy(),
+            "scale": self.scale.copy(),
+            "lower": self._lower - self._mean,
+            "upper": self._upper - self._mean,
+            "covariance": self.covariance,
+            "root": self.covariance_root,
+        }
 
     @cached_property
     def _covariance(self) -> Array:

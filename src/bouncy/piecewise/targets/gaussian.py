@@ -71,11 +71,16 @@ class Gaussian(Normal):
 
     @property
     def rates(self) -> tuple[float | None, float | None]:
-        """No walls, and E sqrt(v'Pv) / sqrt(2 pi) bounces per unit time, P being the precision of y / scale."""
+        """No walls, and E sqrt(v'Pv) / sqrt(2 pi) bounces per unit time, P being the precision of y / scale.
+
+        In the metric of the covariance the root is 1.
+        """
         return None, self._bounce_rate
 
     @cached_property
     def _bounce_rate(self) -> float | None:
+        if self.moves_in_covariance:
+            return 1.0 / sqrt(2.0 * pi)
         if self.d > _MOST_EIGENVALUES:
             return None
         P = self._precision.toarray() if scipy.sparse.issparse(self._precision) else self._precision

@@ -144,7 +144,14 @@ def fold(x: Array, lower: Array, upper: Array) -> Array:
     return np.clip(folded, lower, upper)
 
 
+def _narrow() -> TruncatedGaussian:
+    """Return a Gaussian that is so narrow that the particle moves in the metric of its covariance."""
+    return TruncatedGaussian([0.5, 0.2], cov=[[1.0, 0.97], [0.97, 1.0]], lower=[0.0, -np.inf], upper=[np.inf, 1.5])
+
+
+SPECIALISED = {"paths-in-covariance": _narrow}
 EXAMPLES = {
+    "truncated gaussian, narrow": _narrow,
     "truncated gaussian": lambda: TruncatedGaussian(
         [0.5, -1.0, 0.0],
         cov=[[1.0, 0.6, 0.2], [0.6, 2.0, -0.3], [0.2, -0.3, 0.5]],
