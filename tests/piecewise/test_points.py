@@ -21,7 +21,7 @@ from bouncy.piecewise.potential import Cells, Potential, new_view
 from bouncy.recorders.contract import FLIPS, HITS
 from conftest import base_seed
 from helpers.replicates_piecewise import fly
-from helpers.statistics import z_test
+from helpers.statistics import distribution_test, z_test
 from piecewise.engine import launch, random_start, states
 from piecewise.zoo import correlated, spike_slab
 
@@ -148,6 +148,28 @@ def test_a_rest_follows_the_target():
         advance(engine.flight, view, engine.recorder, 1.0, 1)
         stayed.append(engine.total("events")[HITS] == 0.0)
     z_test(np.array(stayed, float), math.exp(-rate), detect=0.03, name="rests").check()
+
+
+def zero_between(tilt):
+    """Return half-lines and between them a cell that stands for zero, a point if it has no tilt."""
+    return alone([-INF, 0.0, 2.0, INF], slope=[1.0, 0.0, 1.0], shift=[0.0, 0.0, -2.0], tilt=[0.0, tilt, 0.0])
+
+
+@pytest.mark.parametrize("tilts", [(0.0, 3.0), (3.0, -1.0)])
+def test_a_place_in_a_cell_of_one_value_follows_the_target(tilts):
+    """Catches a place that has the law of another target, or is where a coordinate rested (`bouncy.Within`)."""
+    potentials = [zero_between(tilt) for tilt in tilts]
+    views = [new_view(potential, np.ones(1)) for potential in potentials]
+    path_state, toll_state = states("place", tilts)
+    engine = launch(potentials[0], np.array([0.7]), np.ones(1), scale=np.ones(1), refreshment_rate=0.5,
+                    path_state=path_state, toll_state=toll_state, products=False)  # fmt: skip
+    places = []
+    for view in views * 1500:
+        prepare(engine.flight, view, engine.recorder.evaluations)
+        places.append(engine.flight.y[0])
+    rate = tilts[1]
+    cdf = lambda y: np.expm1(-rate * y) / math.expm1(-2.0 * rate)  # noqa: E731
+    distribution_test(np.array(places[1::2])[:, None], cdf, detect=0.2, name="place").check()
 
 
 def test_what_has_no_speed_rests_until_it_is_refreshed():

@@ -56,6 +56,7 @@ from bouncy.piecewise.recorder import (
     record_leg,
     record_wall,
 )
+from bouncy.piecewise.truncated import draw, moments
 from bouncy.piecewise.weights import log_density
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, REFRESHMENTS
 from bouncy.tolls.budget import Budget
@@ -165,14 +166,17 @@ def new_flight(
 @implements(settle, Flight)
 def _settle(flight, view, evaluations):
     leg = flight.leg
+    has_moved = not np.isnan(leg[BUDGET])
     for i in range(flight.y.size):
         _enter(flight, view, i, flight.row[i])
         flight.y[i] = min(max(flight.y[i], flight.lower[i]), flight.upper[i])
         if is_point(flight.points, view, flight.row[i]):
             flight.y[i], flight.u[i] = _middle(flight, i), 0.0
+        elif has_moved and flight.slope[i] == 0.0:
+            flight.y[i] = _draw_place(flight, view, i)
         flight.p[i] = flight.slope[i] * flight.y[i] + flight.shift[i]
     place_points(flight.points, view, flight.row, flight.v, flight.rng)
-    if np.isnan(leg[BUDGET]):
+    if not has_moved:
         leg[T_REFRESH] = _time_to_refresh(flight)
         leg[BUDGET] = exponential(flight.rng)
     leg[STALE] = inf
@@ -189,6 +193,15 @@ def _enter(flight, view, i, row):
     flight.curvature[i] = view.curvature[row]
     flight.lower[i] = view.lower[row]
     flight.upper[i] = view.upper[row]
+
+
+@helper
+def _draw_place(flight, view, i):
+    """Draw y of coordinate i within a cell that stands for one value: given that value, it had the old target's law."""
+    row = flight.row[i]
+    law = flight.tilt[i], flight.curvature[i], view.root[row], view.deviation[row], flight.lower[i], flight.upper[i]
+    _, integral, _, _ = moments(*law)
+    return draw(flight.rng, *law, integral)
 
 
 @helper
