@@ -44,6 +44,7 @@ def alone(edges, **phi):
         (alone([-INF, -0.4, 0.4, INF], **BESIDE, curvature=[0.0, 0.1, 0.0]), None),
         (alone([-INF, -0.4, 0.4, INF], slope=[1.0, 0.0, 1.0], shift=[0.4, 0.1, -0.4]), None),
         (alone([-INF, -0.4, 0.4, INF], slope=[1.0, 0.0, 1.0], shift=[0.4, 0.0, -0.3]), None),
+        (alone([-INF, -0.4, 0.4, INF], **BESIDE, constant=[0.0, INF, 0.0]), None),
         (alone([-INF, 0.0, INF], slope=[1.0, 0.0]), None),
         (alone([-1.0, 0.0, 1.0, INF], slope=[0.0, 0.0, 1.0], shift=[0.0, 0.0, -1.0]), None),
         (alone([-1.0, 1.0], slope=0.0), None),
