@@ -21,15 +21,20 @@ from helpers.lanes import (
     scaled_tail_of,
     single_tanh_half_of,
     uniforms,
+    vector_exp_of,
 )
 
 LARGEST = 700.0
 
 
-def exp(x):
-    out = np.empty_like(x)
-    exp_of(x, out)
-    return out
+@pytest.fixture(params=[exp_of, vector_exp_of])
+def exp(request):
+    def values(x):
+        out = np.empty_like(x)
+        request.param(x, out)
+        return out
+
+    return values
 
 
 # --- tails of the normal distribution ---------------------------------------------------------------------------------
@@ -46,7 +51,7 @@ def test_tails_are_those_of_scipy(rng):
 # --- the exponential function -----------------------------------------------------------------------------------------
 
 
-def test_exp_is_that_of_math(rng):
+def test_exp_is_that_of_math(exp, rng):
     """Catches a coefficient, a rounding or an exponent that is off: sees a relative error of 2e-15, over all numbers.
 
     Next to k log 2 / 2 another power of two is taken, and next to 0 everything rests on the first coefficients.
@@ -60,7 +65,7 @@ def test_exp_is_that_of_math(rng):
     assert exp(np.zeros(1))[0] == pytest.approx(1.0, rel=1e-15)
 
 
-def test_exp_ends_at_its_largest_numbers():
+def test_exp_ends_at_its_largest_numbers(exp):
     """Catches numbers that overflow, or come back from the other end: such a cost would pass, and must not."""
     far = np.array([700.0001, 709.9, 1e3, 1e6, 1e18, 1e300, np.inf])
     np.testing.assert_array_equal(exp(far), exp(np.full(far.size, LARGEST)))

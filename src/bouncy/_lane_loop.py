@@ -24,6 +24,8 @@ WIDTH = 8
 # Lanes that are worked on together, as long as there are so many: lists are looked up once for all of them, and vectors
 # do not wait for each other.
 _STRIDES = (64, 32, 16, 8, 1)
+# The same for short rows of any length, of which much may be left over.
+FEW = (8, 4, 2, 1)
 
 INT8, INT32, INT64 = map(ir.IntType, (8, 32, 64))
 FLOAT32, FLOAT64 = ir.FloatType(), ir.DoubleType()
@@ -93,9 +95,15 @@ class Vector:
         return Vector(self.builder, self.builder.lshr(self.value, self._like(bits)))
 
     def __lt__(self, other: Any) -> Vector:
+        return self._compare("<", other)
+
+    def __gt__(self, other: Any) -> Vector:
+        return self._compare(">", other)
+
+    def _compare(self, sign: str, other: Any) -> Vector:
         real = self.element in (FLOAT32, FLOAT64)
         compare = self.builder.fcmp_ordered if real else self.builder.icmp_signed
-        return Vector(self.builder, compare("<", self.value, self._like(other)))
+        return Vector(self.builder, compare(sign, self.value, self._like(other)))
 
     def within(self, low: float, high: float) -> Vector:
         """Return the nearest numbers between `low` and `high`."""

@@ -18,7 +18,7 @@ from numba.extending import overload, register_jitable
 from scipy.special import erfcx
 
 from bouncy._inlining import INLINED
-from bouncy._lane_loop import FLOAT32, INT32, INT64, WIDTH, Row, Vector, lane_loop
+from bouncy._lane_loop import FLOAT32, FLOAT64, INT32, INT64, WIDTH, Row, Vector, lane_loop
 
 # Untyped, as the annotations of numba do not fit functions with arguments.
 intrinsic: Any = numba_intrinsic
@@ -75,9 +75,8 @@ _C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10 = _polynomial(10)
 
 
 @vectorised
-def exp(x):
-    """Return e^x to 2e-15, for x beyond +-700 that of +-700."""
-    x = min(max(x, -_LARGEST), _LARGEST)
+def _reduced(x):
+    """Return what rounds to k in its last bits, and the exponential of x - k log 2."""
     rounded = x * LOG2_E + _ROUNDER
     k = rounded - _ROUNDER
     r = (x - k * _LOG_2) - k * _LOG_2_REST
@@ -85,8 +84,21 @@ def exp(x):
     r4 = r2 * r2
     low = (_C0 + _C1 * r) + (_C2 + _C3 * r) * r2
     high = (_C4 + _C5 * r) + (_C6 + _C7 * r) * r2
-    value = low + r4 * (high + r4 * ((_C8 + _C9 * r) + _C10 * r2))
+    return rounded, low + r4 * (high + r4 * ((_C8 + _C9 * r) + _C10 * r2))
+
+
+@vectorised
+def exp(x):
+    """Return e^x to 2e-15, for x beyond +-700 that of +-700."""
+    rounded, value = _reduced(min(max(x, -_LARGEST), _LARGEST))
     return value * _as_float((_as_bits(rounded) + _BIAS) << _MANTISSA)
+
+
+def vector_exp(x: Vector) -> Vector:
+    """Return what `exp` does, of float64."""
+    rounded, value = _reduced(x.within(-_LARGEST, _LARGEST))
+    scale: Vector = ((rounded.bits_as(INT64) + 1023) << 52).bits_as(FLOAT64)
+    return scale * value
 
 
 # Tails of the normal distribution

@@ -29,6 +29,7 @@ from bouncy._vector import (
     rough_power,
     scaled_tail,
     single_tanh_half,
+    vector_exp,
 )
 from bouncy.clocks.contract import fill, shift
 from bouncy.recorders.contract import BOUNCES, FLIPS, HITS, MEANS, REFRESHMENTS
@@ -56,6 +57,7 @@ def exp_of(x, out):
         out[k] = exp(x[k])
 
 
+_vector_exp = lane_loop()(lambda out, x: out.write(vector_exp(x.read())))
 _rough_power = lane_loop()(lambda out, x: out.write(rough_power(x.read())))
 _single_tanh_half = lane_loop()(lambda out, x: out.write(single_tanh_half(x.read())))
 
@@ -64,6 +66,11 @@ _single_tanh_half = lane_loop()(lambda out, x: out.write(single_tanh_half(x.read
 def scaled_tail_of(z, out):
     for k in range(z.size):
         out[k] = scaled_tail(z[k])
+
+
+@kernel
+def vector_exp_of(x, out):
+    _vector_exp(out, x)
 
 
 @kernel

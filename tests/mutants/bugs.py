@@ -2260,7 +2260,7 @@ BUGS = (
     Bug(
         "L1",
         "sign of a swap",
-        (Edit(LADDER_TOLL, "exp(min((b[k + 1] - b[k])", "exp(min((b[k] - b[k + 1])"),),
+        (Edit(LADDER_TOLL, "(next_b.read() - b.read())", "(b.read() - next_b.read())"),),
         (ladder("test_the_product_law_stays[dense-bps-gaussian-uniform]"),),
     ),
     Bug(
@@ -2296,7 +2296,7 @@ BUGS = (
     Bug(
         "L7",
         "the forward mean of log Z is that of the upper rung",
-        (Edit(LADDER_RECORDER, "step * value[k] - offset", "step * value[k + 1] - offset"),),
+        (Edit(LADDER_RECORDER, "step * low.read() - shift", "step * high.read() - shift"),),
         (ladder("test_swaps_and_sums_are_those_of_enumeration[dense]"),),
     ),
     Bug(

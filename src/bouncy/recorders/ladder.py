@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import implements, part
-from bouncy._vector import exp
+from bouncy._lane_loop import FEW, Row, Vector, lane_loop
+from bouncy._vector import vector_exp
 from bouncy.recorders.contract import FLIPS, has_room, record_flip, record_means, record_sweep
 from bouncy.recorders.lanes import fetch_record, follow_lanes, record_change, record_lane_means, record_lane_sweep
 from bouncy.recorders.recorder import DRAWN, SINCE_DRAW, Recorder, record_flips
@@ -71,6 +72,7 @@ class LadderRecorder(NamedTuple):
     best: NDArray[np.int8]  # (d,) the most probable state at the end of a scan, of all rungs
     best_log_prob: NDArray[np.float64]  # (1,)
     values: NDArray[np.float64]  # (n, rungs) V of each rung, for each draw
+    old: NDArray[np.float64]  # (rungs,) scratch: V of each rung after the scan before
 
 
 @helper
@@ -124,10 +126,13 @@ def _record_sweep(recorder, toll, target, s, sweep_time):
     record_sweep(recorder.chain, cold, recorder.s, sweep_time)
     if at_target.size > 1:
         record_means(recorder.chain, ColdView(cold.spins[1:], cold.means[1:], cold.value), cold.spins[1])
-    top = lane
-    for k in toll.swaps.lane:
-        top = k if toll.log_prob[k] > toll.log_prob[top] else top
-    if toll.log_prob[top] > recorder.best_log_prob[0]:
+    best, better = recorder.best_log_prob[0], 0
+    for k in range(toll.swaps.lane.size):
+        better += toll.log_prob[k] > best
+    if better:
+        top = lane
+        for k in toll.swaps.lane:
+            top = k if toll.log_prob[k] > toll.log_prob[top] else top
         recorder.best_log_prob[0] = toll.log_prob[top]
         copy_lane(s, top, recorder.best)
 
@@ -154,25 +159,44 @@ def record_ladder(recorder, toll):
 @helper
 def _add_ladder(recorder, swaps, first, share):
     """Add to the sums over scans what the ladder whose rungs begin with entry `first` contributes."""
-    sums, b, value = recorder.sums, swaps.b, swaps.value[first : first + swaps.b.size]
-    for k in range(b.size):
-        v, lane = value[k], swaps.lane[first + k]
-        if v > -np.inf:
-            sums[FINITE, k] += share
-            sums[VALUE, k] += share * v
-            sums[SQUARE, k] += share * v * v
-            old = swaps.before[lane]
-            sums[PRODUCT, k] += share * v * (old if old > -np.inf else v)
-        course = swaps.course[lane]
-        if course == FROM_BELOW:
-            sums[RISING, k] += share
-        elif course == FROM_ABOVE:
-            sums[FALLING, k] += share
-    for k in range(b.size - 1):
-        step, offset = b[k + 1] - b[k], recorder.offset[k]
-        grown, shrunk = exp(step * value[k] - offset), exp(offset - step * value[k + 1])
-        sums[SWAP, k] += share * swaps.accept[first + k]
-        sums[UP, k] += share * grown
-        sums[DOWN, k] += share * shrunk
-        sums[FORWARD, k] += share * grown / (1.0 + grown)
-        sums[REVERSE, k] += share * shrunk / (1.0 + shrunk)
+    sums, b, size = recorder.sums, swaps.b, swaps.b.size
+    value, lane, old = swaps.value[first : first + size], swaps.lane[first : first + size], recorder.old
+    rising, falling = sums[RISING], sums[FALLING]
+    for k in range(size):
+        old[k] = swaps.before[np.uint64(lane[k])]
+    for k in range(size):
+        course = swaps.course[np.uint64(lane[k])]
+        rising[k] += share * (course == FROM_BELOW)
+        falling[k] += share * (course == FROM_ABOVE)
+    _add_values(sums[FINITE], sums[VALUE], sums[SQUARE], sums[PRODUCT], value, old, share)
+    pairs = size - 1
+    _add_pairs(
+        sums[SWAP, :pairs], sums[UP, :pairs], sums[DOWN, :pairs], sums[FORWARD, :pairs], sums[REVERSE, :pairs],
+        swaps.accept[first : first + size], value, value[1:], b, b[1:], recorder.offset, share,
+    )  # fmt: skip
+
+
+@lane_loop(strides=FEW)
+def _add_values(finite: Row, total: Row, square: Row, product: Row, value: Row, old: Row, share: Vector) -> None:
+    v, before = value.read(), old.read()
+    there = v > -np.inf
+    finite.write(finite.read() + there.choose(share, 0.0))
+    total.write(total.read() + there.choose(share * v, 0.0))
+    square.write(square.read() + there.choose(share * (v * v), 0.0))
+    product.write(product.read() + there.choose(share * (v * (before > -np.inf).choose(before, v)), 0.0))
+
+
+@lane_loop(strides=FEW)
+def _add_pairs(
+    swap: Row, up: Row, down: Row, forward: Row, reverse: Row,
+    accept: Row, low: Row, high: Row, b: Row, next_b: Row, offset: Row, share: Vector,
+) -> None:  # fmt: skip
+    swap.write(swap.read() + share * accept.read())
+    step, shift = next_b.read() - b.read(), offset.read()
+    for exponent, total, mean in (
+        (step * low.read() - shift, up, forward),
+        (shift - step * high.read(), down, reverse),
+    ):
+        odds = vector_exp(exponent)
+        total.write(total.read() + share * odds)
+        mean.write(mean.read() + share * (odds / (odds + 1.0)))

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import FINITE, implements, part
+from bouncy._lane_loop import FEW, Row, lane_loop
 from bouncy._memory import aligned_empty
 from bouncy._random import uniform
-from bouncy._vector import exp
+from bouncy._vector import vector_exp
 from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.ladder import FROM_ABOVE, FROM_BELOW, NOWHERE, record_ladder
 from bouncy.targets.lanes import park_lane, trade_cluster
@@ -151,9 +152,13 @@ def _exchange(toll, target, recorder, s):
 def _look_at(b, log_prob, lane, value, accept):
     """Write V of each rung of a ladder, and the probability of its swap with the next one."""
     for k in range(b.size):
-        value[k] = log_prob[lane[k]]
-    for k in range(b.size - 1):
-        accept[k] = exp(min((b[k + 1] - b[k]) * (value[k] - value[k + 1]), 0.0))
+        value[k] = log_prob[np.uint64(lane[k])]
+    _write_odds(accept[: b.size - 1], b, b[1:], value, value[1:])
+
+
+@lane_loop(strides=FEW)
+def _write_odds(accept: Row, b: Row, next_b: Row, low: Row, high: Row) -> None:
+    accept.write(vector_exp(((next_b.read() - b.read()) * (low.read() - high.read())).within(-np.inf, 0.0)))
 
 
 @helper
@@ -162,10 +167,10 @@ def _swap(toll, lane, accept):
     swaps = toll.swaps
     b, top = swaps.b, swaps.b.size - 1
     for k in range(swaps.turn[0] % 2, top, 2):
-        if uniform(swaps.rng) <= accept[k]:
-            lane[k], lane[k + 1] = lane[k + 1], lane[k]
+        low, high, swap = lane[k], lane[k + 1], uniform(swaps.rng) <= accept[k]
+        lane[k], lane[k + 1] = high if swap else low, low if swap else high  # which no processor foresees
     for k in range(b.size):
-        n = lane[k]
+        n = np.uint64(lane[k])
         toll.weight[n], toll.rest[n] = b[k], 1.0 - b[k]
         toll.bath[n] = toll.rule if k > 0 else HEAT_BATH
     if swaps.course[lane[0]] == FROM_ABOVE:

@@ -95,6 +95,7 @@ class LadderWorker(OneChainWorker):
         self._cold = new_cold_view(sampler.ladders, d)
         self._events = np.zeros((5, width))
         self._values = np.empty((0, b.size))
+        self._old = np.empty(b.size)
         self._times = np.empty(BUFFER)
         self._sites = np.empty(BUFFER, np.int32)
         settle_flock(self.view, self.lanes)
@@ -108,7 +109,7 @@ class LadderWorker(OneChainWorker):
     def _ladder_recorder(self) -> LadderRecorder:
         return LadderRecorder(
             self.recorder.open_mean, self._events, np.array([SWEEP_END]), self.recorder, self._cold, self.s,
-            self.offset, self.sums, self.best, self.best_log_prob, self._values,
+            self.offset, self.sums, self.best, self.best_log_prob, self._values, self._old,
         )  # fmt: skip
 
     def _run(self, sweeps: int) -> None:
