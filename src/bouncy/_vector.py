@@ -97,8 +97,8 @@ def exp(x):
 def vector_exp(x: Vector) -> Vector:
     """Return what `exp` does, of float64."""
     rounded, value = _reduced(x.within(-_LARGEST, _LARGEST))
-    scale: Vector = ((rounded.bits_as(INT64) + 1023) << 52).bits_as(FLOAT64)
-    return scale * value
+    power: Vector = value * ((rounded.bits_as(INT64) + 1023) << 52).bits_as(FLOAT64)
+    return power
 
 
 # Tails of the normal distribution

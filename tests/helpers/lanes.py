@@ -158,8 +158,8 @@ def product(out, matrix, i, who, n, factors):
 
 
 @kernel
-def trade_in_view(view, s, i, one, other, queue, closed):
-    return trade_cluster(view, s, i, one, other, queue, closed)
+def trade_in_view(view, s, i, one, other, queue, apart):
+    return trade_cluster(view, s, i, one, other, queue, apart)
 
 
 @kernel

@@ -2415,8 +2415,8 @@ BUGS = (
     ),
     Bug(
         "L23",
-        "a cluster misses the last neighbour of a site",
-        (Edit(LANES_CONTRACT, "indptr[i + np.uint64(1)])", "indptr[i + np.uint64(1)] - 1)"),),
+        "a cluster misses the first neighbour of a site",
+        (Edit(LANES_CONTRACT, "= indices\n", "= indices\n    found[begin[:-1][degree > 0]] = d\n"),),
         ("tests/workers/test_ladder_pairs.py::test_a_cluster_is_a_component_of_the_sites_that_differ",),
     ),
     Bug(

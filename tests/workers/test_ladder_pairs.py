@@ -44,7 +44,7 @@ def worker(target=CHAIN, sampler=PAIR, pairs="none", seed=0):
 def test_a_cluster_is_a_component_of_the_sites_that_differ():
     """Catches a cluster that ends too early, or leaks over a site at which states agree."""
     target, rng = glass(), np.random.default_rng(base_seed())
-    edges, view = target.edges(), target.lanes(8)
+    edges, view = target.edges(), target.lanes(8, ladder=True)
     queue = np.empty(target.d + 1, np.int64)
     sizes = set()
     for _ in range(200):
@@ -56,7 +56,7 @@ def test_a_cluster_is_a_component_of_the_sites_that_differ():
         expected = s.copy()
         expected[np.ix_(cluster, [2, 5])] = s[np.ix_(cluster, [5, 2])]
         before = target.log_prob(s.T)
-        assert trade_in_view(view, s, start, 2, 5, queue, np.int8(~differs)) == cluster.size
+        assert trade_in_view(view, s, start, 2, 5, queue, np.append(differs, 0).astype(np.uint8)) == cluster.size
         assert (s == expected).all()
         assert target.log_prob(s[:, [2, 5]].T).sum() == pytest.approx(before[[2, 5]].sum(), abs=1e-9)
         sizes.add(cluster.size)

@@ -21,6 +21,7 @@ from bouncy.targets.conditioning import as_linked
 from bouncy.targets.contract import Target, TargetError, conditional_means, flip_cost, init, log_prob, on_flip
 from bouncy.targets.lanes import (
     cost_error,
+    even_rows,
     fetch_lanes,
     fetch_steps,
     flip_lanes,
@@ -57,7 +58,7 @@ class LinkedLanes(NamedTuple):
     fault: NDArray[np.int64]  # (2,) as that of `Linked`; its base owns the memory at the addresses
     where: NDArray[np.int8]  # (d,)
     walk: NDArray[np.int8]  # (d,) scratch
-    indptr: NDArray[np.int64]  # (d + 1,) which sites share a factor or a term, in CSR form; (1,) if nobody asks
+    indptr: NDArray[np.int64]  # (d + 1,) sites that share a factor or a term, in `even_rows`; (1,) if nobody asks
     indices: NDArray[np.int32]
 
     @property
@@ -121,7 +122,7 @@ def address_lanes(target: Target, width: int, ladders: int = 1) -> LinkedLanes:
     pattern = target.edges() if ladders > 1 else None
     near = scipy.sparse.csr_array((0, 0)) if pattern is None else pattern
     spins, parked = np.ones((width, target.d), np.int8), np.arange(ladders) * (width // ladders)
-    return _rebuilt(views, spins, parked, near.indptr.astype(np.int64), near.indices.astype(np.int32))
+    return _rebuilt(views, spins, parked, *even_rows(near.indptr.astype(np.int64), near.indices.astype(np.int32)))
 
 
 def _rebuilt(
@@ -251,10 +252,10 @@ def _read(view, s, which, spins, cost, values, means):
 
 
 @implements(trade_cluster, LinkedLanes)
-def _trade(view, s, i, one, other, queue, closed):
+def _trade(view, s, i, one, other, queue, apart):
     if view.indptr.size != s.shape[0] + 1 or lanes_failed(view):
         return 0
-    count = trade_spins(view.indptr, view.indices, s, i, one, other, queue, closed)
+    count = trade_spins(view.indptr, view.indices, s, i, one, other, queue, apart)
     for k in (one, other):
         for n in range(count):
             view.spins[k, queue[n]] = s[queue[n], k]

@@ -25,6 +25,7 @@ from bouncy.targets._lane_reading import (
 from bouncy.targets.contract import log_odds_to_means
 from bouncy.targets.lanes import (
     cost_error,
+    even_rows,
     fetch_lanes,
     fetch_steps,
     flip_lanes,
@@ -93,6 +94,8 @@ class SparseLanes(NamedTuple):
     bits: NDArray[np.int8]  # (nnz,) -1, all bits 1, where a coupling is negative, else 0
     error: NDArray[np.float64]  # (d,) of costs that are added up in single precision
     reading: LaneReading  # of sites with a `size`
+    ends: NDArray[np.int64]  # (d + 1,) neighbours in `even_rows`; (1,) if nobody asks
+    near: NDArray[np.int32]
 
 
 def dense_lanes(M: NDArray[np.float64], r: NDArray[np.float64], offset: float, width: int) -> DenseLanes:
@@ -129,7 +132,8 @@ def sparse_lanes(
     most_cost = 2.0 * (np.abs(r) + np.add.reduceat(np.append(sizes, 0.0), indptr[:-1]) * (degree > 0))
     error = np.where(most_cost < _IN_RANGE, (6.0 + degree / 4.0) * _ROUNDING * most_cost, np.inf)
     reading = new_lane_reading(indptr, indices, data, r, offset, size) if ladder else nothing_to_read()
-    return SparseLanes(indptr, indices, data, after, r, offset, size, bits, error, reading)
+    ends, near = even_rows(indptr, indices) if ladder else even_rows(indptr[:1], indices[:0])
+    return SparseLanes(indptr, indices, data, after, r, offset, size, bits, error, reading, ends, near)
 
 
 @helper
@@ -366,12 +370,12 @@ def _read_sparse(view, s, which, spins, cost, log_prob, means):
 
 
 @implements(trade_cluster, SparseLanes)
-def _trade_sparse(view, s, i, one, other, queue, closed):
-    return trade_spins(view.indptr, view.indices, s, i, one, other, queue, closed)
+def _trade_sparse(view, s, i, one, other, queue, apart):
+    return trade_spins(view.ends, view.near, s, i, one, other, queue, apart)
 
 
 @implements(trade_cluster, DenseLanes)
-def _trade_dense(view, s, i, one, other, queue, closed):
+def _trade_dense(view, s, i, one, other, queue, apart):
     return 0  # where all sites are coupled the whole states would be exchanged
 
 

@@ -60,7 +60,7 @@ class Swaps(NamedTuple):
     clusters: NDArray[np.bool_]  # (rungs,) where clusters are exchanged
     met: NDArray[np.int64]  # (2, rungs) sites at which lanes differed, and of them those in clusters, to tune by
     queue: NDArray[np.int64]  # (d + 1,) scratch
-    closed: NDArray[np.int8]  # (d,) scratch
+    apart: NDArray[np.uint8]  # (d + 1,) scratch, 0 at the end
 
 
 @part("rng", "weight", "rest", "bath", bounds=UNIT)
@@ -108,7 +108,7 @@ def new_ladder_toll(
         clusters=np.isin(np.arange(rungs), clusters),
         met=np.zeros((2, rungs), np.int64),
         queue=np.empty(d + 1, np.int64),
-        closed=np.empty(d, np.int8),
+        apart=np.zeros(d + 1, np.uint8),
     )
     weight = np.zeros(width)
     weight[: ladders * rungs] = np.tile(b, ladders)
@@ -183,20 +183,19 @@ def _swap(toll, lane, accept):
 @helper
 def _trade_clusters(swaps, target, s):
     """Exchange the cluster of a random site between both ladders, at every fourth rung."""
-    rungs, queue, closed = swaps.b.size, swaps.queue, swaps.closed
+    rungs, queue, apart = swaps.b.size, swaps.queue, swaps.apart
     for k in range(1 + swaps.turn[0], rungs, _TURNS):
         if not swaps.clusters[k]:
             continue
-        one, other = swaps.lane[k], swaps.lane[rungs + k]
-        n = 0
+        one, other, n = np.uint64(swaps.lane[k]), np.uint64(swaps.lane[rungs + k]), np.uint64(0)
         for i in range(s.shape[0]):
             queue[n] = i
-            closed[i] = s[i, one] == s[i, other]
-            n += 1 - closed[i]
+            apart[i] = s[i, one] != s[i, other]
+            n += np.uint64(apart[i])
         if n:
-            start = queue[min(int(uniform(swaps.rng) * n), n - 1)]
-            swaps.met[0, k] += n
-            swaps.met[1, k] += trade_cluster(target, s, start, one, other, queue, closed)
+            start = queue[min(np.uint64(uniform(swaps.rng) * n), n - np.uint64(1))]
+            swaps.met[0, k] += np.int64(n)
+            swaps.met[1, k] += trade_cluster(target, s, start, one, other, queue, apart)
 
 
 @helper
