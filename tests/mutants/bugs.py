@@ -1008,14 +1008,20 @@ BUGS = (
     ),
     Bug(
         "P24",
-        "downwards, a bin is left at its upper end",
-        (Edit(PATHS, "edge = low + (k - far) * width", "edge = low + k * width"),),
-        (engine(INTEGRALS, "gaussian"),),
+        "looks at a coordinate that has met a wall in the same leg count twice",
+        (
+            Edit(
+                PATHS,
+                "            if recorder.since[i] < look:\n                recorder.open_bin[i, np.uint32(",
+                "            if True:\n                recorder.open_bin[i, np.uint32(",
+            ),
+        ),
+        (engine(INTEGRALS, "boxed"),),
     ),
     Bug(
         "P25",
-        "the time of entering the last bin of a piece is not noted",
-        (Edit(PATHS, "    recorder.entered_bin[i] = entered\n    _set_bin", "    _set_bin"),),
+        "looks before a wall are left out",
+        (Edit(PATHS, "recorder.open_bin[i, _bin_of(recorder, i, p + u * look)] += recorder.span[i]", "pass"),),
         (engine(INTEGRALS, "boxed"),),
     ),
     Bug(
@@ -1871,8 +1877,8 @@ BUGS = (
         (
             Edit(
                 SMOOTH,
-                "record_crossing(recorder, wall, row, y[wall], 1.0, 0.0)",
-                "record_crossing(recorder, wall, flight.row[wall], y[wall], 1.0, 0.0)",
+                "record_crossing(recorder, wall, row, 1.0, 0.0)",
+                "record_crossing(recorder, wall, flight.row[wall], 1.0, 0.0)",
             ),
         ),
         (engine("smooth_flight::test_events_are_those_of_the_quadratic_engine", "everything-0.3"),),

@@ -20,7 +20,7 @@ from bouncy.piecewise.literal import BOUNCED, CROSSED, REFRESHED, REFUSED, Fligh
 from bouncy.piecewise.metric_flight import MetricFlight
 from bouncy.piecewise.motion import advance, prepare
 from bouncy.piecewise.potential import Cells, Potential
-from bouncy.piecewise.recorder import BINS
+from bouncy.piecewise.recorder import BINS, LOOKS
 from bouncy.recorders.recorder import THIN
 from conftest import base_seed
 from piecewise.engine import Engine, box_of, launch, random_start, states
@@ -231,14 +231,6 @@ def pieces(path: FlightPath, cells: Cells, duration: float) -> tuple[np.ndarray,
     return length, values[0], values[1], rows
 
 
-def time_below(level: np.ndarray, length: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Return the time, (n, k), that pieces spend below levels, (k,)."""
-    low, high = np.minimum(first, last)[:, None], np.maximum(first, last)[:, None]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(high > low, (level - low) / (high - low), level > low)
-    return length[:, None] * share.clip(0.0, 1.0)
-
-
 @every_name
 def test_the_recorder_integrates_the_path(name):
     """Catches pieces that are dropped, counted twice, weighted wrongly, or put into the wrong cell, bin or pair."""
@@ -267,17 +259,21 @@ def assert_integrates(potential: Potential, in_metric: bool = False) -> None:
     np.testing.assert_allclose(engine.total("products").reshape(d, d), product, **close)
     in_cell = np.bincount(rows.ravel(), weights=np.repeat(length, d), minlength=cells.lower.size)
     np.testing.assert_allclose(engine.total("cell"), in_cell, **close)
-    bins = engine.total("bin").reshape(d, BINS + 2)
-    levels = np.append(np.linspace(-2.0, 3.0, BINS + 1), np.inf)
-    ends = np.arange(1, sweeps + 1) * (duration / sweeps)
-    piece = np.minimum(np.searchsorted(path.time, ends) - 1, length.size - 1)
-    share = ((ends - path.time[piece]) / length[piece])[:, None]
-    values = first[piece] + share * (last[piece] - first[piece])
+
+    def at(times):
+        """Return the values at some times, (n, d), and the pieces that they are in."""
+        piece = np.minimum(np.searchsorted(path.time, times) - 1, length.size - 1)
+        share = ((times - path.time[piece]) / length[piece])[:, None]
+        return first[piece] + share * (last[piece] - first[piece]), piece
+
+    values, _ = at(np.arange(1, sweeps + 1) * (duration / sweeps))
     np.testing.assert_allclose(engine.recorder.extremes, [values.min(axis=0), values.max(axis=0)], **close)
+    bins, span = engine.total("bin").reshape(d, BINS + 2), duration / (sweeps * LOOKS)
+    values, piece = at((np.arange(sweeps * LOOKS) + 0.5) * span)
     for i in range(d):
-        moves = cells.slope[rows[:, i]] != 0.0  # what stands for a whole cell is in no bin
-        below = time_below(levels, length[moves], first[moves, i], last[moves, i]).sum(axis=0)
-        np.testing.assert_allclose(np.cumsum(bins[i]), below, **close)
+        moves = cells.slope[rows[piece, i]] != 0.0  # what stands for a whole cell is in no bin
+        place = np.searchsorted(np.linspace(-2.0, 3.0, BINS + 1), values[moves, i], side="right")
+        np.testing.assert_allclose(bins[i], span * np.bincount(place, minlength=BINS + 2), **close)
 
 
 @every_potential

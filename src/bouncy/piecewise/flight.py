@@ -290,7 +290,7 @@ def _next_wall(flight):
 def _sweep(flight, view, recorder, sweep_time):
     leg, events = flight.leg, recorder.open_events
     remaining = sweep_time
-    begin_sweep(recorder, flight.p, flight.slope)
+    begin_sweep(recorder, flight.slope, sweep_time)
     find_first(flight.points)
     while remaining > 0.0:
         t = leg[T]
@@ -380,7 +380,7 @@ def _meet_wall(flight, view, recorder, i, place, t):
     u_new = flight.slope[i] * v_new
     p_new = flight.slope[i] * wall + flight.shift[i] - u_new * t
     if passed:
-        record_crossing(recorder, i, row, p_new + u_new * t, flight.slope[i], t)
+        record_crossing(recorder, i, row, flight.slope[i], t)
     products_wall(recorder.products, flight.p, flight.u, i, t, p_new, u_new)
     flight.y[i] = wall - v_new * t
     flight.p[i], flight.u[i] = p_new, u_new

@@ -1,14 +1,15 @@
-"""What is recorded of a particle: exact integrals over its path, time in cells and bins, events, states on a time grid.
+"""What is recorded of a particle: exact integrals over its path, time in cells, values in bins, events, draws.
 
 Between two events of its own the value x_i of a coordinate is linear in time, so that the integrals of x_i, x_i^2 and
-x_i x_j and the time it spends in an interval are in closed form. Samplers that know the law of a coordinate given the
-others record its expectations too, which then have the plain names in a batch; what is of the path has names that begin
-with `path_`.
+x_i x_j and the time in a cell are in closed form. To follow it through all bins would take longer than all else. It is
+looked at `LOOKS` times in a sweep instead, each of which stands for the time between two: the variance of distribution
+functions is then about 1 % above that of the exact time in bins, and 10 % near a wall, where paths do not stay.
+Samplers that know the law of a coordinate given the others record its expectations too, which then have the plain names
+in a batch; what is of the path has names that begin with `path_`.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ Array = NDArray[np.float64]
 
 # Bins of each coordinate, beside one for all below and one for all above.
 BINS = 64
+# Times in a sweep, evenly spread, at which it is noted in which bins a path is.
+LOOKS = 8
 # States whose bins are noted before they are filled, and what is noted for a value that has none.
 NOTED, NO_BIN = 32, 255
 # Functions of a density whose calls are counted.
@@ -48,7 +51,7 @@ class PathRecorder(NamedTuple):
     open_mean: Array  # (d,) integral of x
     open_square: Array  # (d,) integral of x^2
     open_cell: Array  # (n,) time in each cell
-    open_bin: Array  # (d, BINS + 2) time in each bin, of coordinates whose value moves
+    open_bin: Array  # (d, BINS + 2) time that stands for values in each bin, of coordinates whose value moves
     open_events: Array  # (4,) hits, flips (crossings), bounces, refreshments
     flips: NDArray[np.int64]  # (d,) crossings of each coordinate since the recorder was new
     evaluations: NDArray[np.int64]  # (3,) calls of each, by the order in EVALUATED
@@ -58,20 +61,21 @@ class PathRecorder(NamedTuple):
     log_prob: Array  # (n,)
     low: Array  # (d,) lower end of the first bin
     width: Array  # (d,) of each bin; zero where there are none
-    # Scratch of one sweep: its time when the leg began; since when, in leg time, the path of a coordinate has not been
-    # accounted for; when, in the time of the sweep, it entered its cell and its bin; which bin that is, and its ends.
-    clock: Array  # (1,)
-    since: Array  # (d,)
-    entered_cell: Array  # (d,)
-    entered_bin: Array  # (d,)
-    bin_index: NDArray[np.int64]  # (d,) -1 where there is none
-    bin_low: Array  # (d,)
-    bin_high: Array  # (d,)
+    # Scratch of one sweep.
+    clock: Array  # (3,) see the indices below
+    since: Array  # (d,) leg time up to which the path of a coordinate has been accounted for
+    entered_cell: Array  # (d,) when, in the time of the sweep, a coordinate entered its cell
+    span: Array  # (d,) the time that a look stands for; zero where the value does not move
+    bin_index: NDArray[np.int32]  # (d,) bins at a look
     # Scratch of one call of the loop.
     note: NDArray[np.uint8]  # (d, NOTED) bins that are not filled yet, of states
     noted: NDArray[np.int64]  # (1,) how many states these are
     products: Products
     expectations: Expectations | NoExpectations
+
+
+# Indices into `clock`: the time of the sweep when the leg began, that of the next look, and the time between two.
+BEGUN, NEXT_LOOK, BETWEEN = range(3)
 
 
 def new_path_recorder(
@@ -97,13 +101,11 @@ def new_path_recorder(
         log_prob=np.empty(0),
         low=low.copy(),
         width=np.where(high > low, (high - low) / BINS, 0.0),
-        clock=np.zeros(1),
+        clock=np.zeros(3),
         since=np.zeros(d),
         entered_cell=np.zeros(d),
-        entered_bin=np.zeros(d),
-        bin_index=np.zeros(d, np.int64),
-        bin_low=np.zeros(d),
-        bin_high=np.zeros(d),
+        span=np.zeros(d),
+        bin_index=np.zeros(d, np.int32),
         note=np.zeros((d, NOTED), np.uint8),
         noted=np.zeros(1, np.int64),
         products=products,
@@ -147,56 +149,71 @@ def take_batch(recorder: PathRecorder) -> Batch:
 
 
 @helper
-def begin_sweep(recorder, x, slope):
-    """Note where each coordinate is; `slope`, (d,), is zero where its value stands for a whole cell."""
-    recorder.clock[0] = 0.0
-    for i in range(x.size):
+def begin_sweep(recorder, slope, sweep_time):
+    """Begin a sweep of some time; `slope`, (d,), is zero where the value of a coordinate stands for a whole cell."""
+    clock = recorder.clock
+    clock[BEGUN], clock[BETWEEN] = 0.0, sweep_time / LOOKS
+    clock[NEXT_LOOK] = 0.5 * clock[BETWEEN]
+    for i in range(slope.size):
         recorder.since[i] = 0.0
         recorder.entered_cell[i] = 0.0
-        _enter_bin(recorder, i, x[i], slope[i], 0.0)
+        recorder.span[i] = _span(recorder, i, slope[i])
+
+
+@helper
+def _span(recorder, i, slope):
+    """Return the time that a look at coordinate i stands for, in a cell of this slope."""
+    return recorder.clock[BETWEEN] if (slope != 0.0) & (recorder.width[i] > 0.0) else 0.0
 
 
 @helper
 def record_leg(recorder, p, u, t):
     """Account for a leg of all coordinates, x = p + u t, that ends at leg time t; the next one begins there."""
+    clock = recorder.clock
+    look = clock[NEXT_LOOK] - clock[BEGUN]
+    while look <= t:
+        for i in range(p.size):  # a loop that vectorises
+            recorder.bin_index[i] = _bin_of(recorder, i, p[i] + u[i] * look)
+        for i in range(p.size):
+            if recorder.since[i] < look:
+                recorder.open_bin[i, np.uint32(recorder.bin_index[i])] += recorder.span[i]
+        clock[NEXT_LOOK] += clock[BETWEEN]
+        look = clock[NEXT_LOOK] - clock[BEGUN]
     for i in range(p.size):
         _integrate(recorder, i, p[i], u[i], t)
         recorder.since[i] = 0.0
-    for i in range(p.size):
-        x = p[i] + u[i] * t
-        if (x < recorder.bin_low[i]) | (x > recorder.bin_high[i]):
-            _change_bins(recorder, i, p[i], u[i], t)
-    recorder.clock[0] += t
+    clock[BEGUN] += t
 
 
 @helper
 def record_wall(recorder, i, p, u, t):
     """Account for the path x = p + u t of coordinate i, which changes at leg time t."""
+    clock = recorder.clock
+    look = clock[NEXT_LOOK] - clock[BEGUN]
+    while look <= t:
+        if recorder.since[i] < look:
+            recorder.open_bin[i, _bin_of(recorder, i, p + u * look)] += recorder.span[i]
+        look += clock[BETWEEN]
     _integrate(recorder, i, p, u, t)
     recorder.since[i] = t
-    x = p + u * t
-    if (x < recorder.bin_low[i]) | (x > recorder.bin_high[i]):
-        _change_bins(recorder, i, p, u, t)
 
 
 @helper
-def record_crossing(recorder, i, row, x, slope, t):
-    """Account for coordinate i, which at leg time t leaves the cell `row` for one of this slope, with the value x."""
+def record_crossing(recorder, i, row, slope, t):
+    """Account for coordinate i, which at leg time t leaves the cell `row` for one of this slope."""
     recorder.flips[i] += 1
-    now = recorder.clock[0] + t
+    now = recorder.clock[BEGUN] + t
     recorder.open_cell[row] += now - recorder.entered_cell[i]
     recorder.entered_cell[i] = now
-    _leave_bin(recorder, i, now)
-    _enter_bin(recorder, i, x, slope, now)
+    recorder.span[i] = _span(recorder, i, slope)
 
 
 @helper
 def leave_cells(recorder, row):
-    """Account for the time in cells and bins at the end of a sweep."""
-    now = recorder.clock[0]
+    """Account for the time in cells at the end of a sweep."""
+    now = recorder.clock[BEGUN]
     for i in range(row.size):
         recorder.open_cell[row[i]] += now - recorder.entered_cell[i]
-        _leave_bin(recorder, i, now)
 
 
 @helper
@@ -209,56 +226,10 @@ def _integrate(recorder, i, p, u, t):
 
 
 @helper
-def _enter_bin(recorder, i, x, slope, now):
-    """Note the bin of a value that moves; no bin ends for one that does not."""
-    recorder.entered_bin[i] = now
-    if slope == 0.0 or recorder.width[i] == 0.0:
-        recorder.bin_index[i] = -1
-        recorder.bin_low[i], recorder.bin_high[i] = -math.inf, math.inf
-        return
-    _set_bin(recorder, i, _bin_of(recorder, i, x))
-
-
-@helper
 def _bin_of(recorder, i, x):
-    """Return the bin of a value of coordinate i, which has bins."""
+    """Return the bin of a value of coordinate i; any, if it has none."""
     place = (x - recorder.low[i]) / recorder.width[i]
-    return math.floor(min(max(place, -1.0), float(BINS))) + 1
-
-
-@helper
-def _set_bin(recorder, i, k):
-    """Let coordinate i be in bin k, which ends k widths from the beginning; the outermost have no end."""
-    low, width = recorder.low[i], recorder.width[i]
-    recorder.bin_index[i] = k
-    recorder.bin_low[i] = low + (k - 1) * width if k > 0 else -math.inf
-    recorder.bin_high[i] = low + k * width if k <= BINS else math.inf
-
-
-@helper
-def _leave_bin(recorder, i, now):
-    if recorder.bin_index[i] >= 0:
-        recorder.open_bin[i, recorder.bin_index[i]] += now - recorder.entered_bin[i]
-
-
-@helper
-def _change_bins(recorder, i, p, u, t):
-    """Follow coordinate i through its bins up to leg time t, where it has left the one it was in."""
-    low, width, bins = recorder.low[i], recorder.width[i], recorder.open_bin[i]
-    begin, entered, k = recorder.clock[0], recorder.entered_bin[i], recorder.bin_index[i]
-    x, per_speed = p + u * t, 1.0 / u
-    step, far = (1, 0) if u > 0.0 else (-1, 1)
-    while True:
-        edge = low + (k - far) * width
-        if (k == BINS + 1 - far * (BINS + 1)) | ((x - edge) * step <= 0.0):
-            break
-        # Rounding must not lead out of the piece, nor backwards.
-        now = max(begin + min((edge - p) * per_speed, t), entered)
-        bins[k] += now - entered
-        entered = now
-        k += step
-    recorder.entered_bin[i] = entered
-    _set_bin(recorder, i, k)
+    return np.uint32(np.int32(min(max(-1.0, place), float(BINS)) + 1.0))  # -1 for a place that is no number
 
 
 @helper

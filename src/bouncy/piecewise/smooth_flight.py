@@ -138,7 +138,7 @@ def _sweep(flight, view, recorder, sweep_time):
     events, evaluations, refresh = recorder.open_events, recorder.evaluations, flight.refresh
     ray, y, v = flight.ray, flight.y, flight.v
     remaining = sweep_time
-    begin_sweep(recorder, y, flight.ones)
+    begin_sweep(recorder, flight.ones, sweep_time)
     while remaining > 0.0:
         wall, t_wall, margin = _next_wall(flight, view)
         end = min(remaining, refresh[T_REFRESH])
@@ -264,7 +264,7 @@ def _meet_wall(flight, view, recorder, wall, ahead):
         if wall < d:
             row = flight.row[wall]
             flight.row[wall] = row + 1 if v[wall] > 0.0 else row - 1
-            record_crossing(recorder, wall, row, y[wall], 1.0, 0.0)
+            record_crossing(recorder, wall, row, 1.0, 0.0)
         else:
             flight.side[wall - d] = -flight.side[wall - d]
         ray.leg[U] = beyond

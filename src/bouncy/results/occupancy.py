@@ -1,8 +1,7 @@
 """Probabilities of intervals and quantiles, from the time that a path spent in bins and cells.
 
-Time in a bin, or in a cell, is an exact integral over the path, so that the distribution function is exact at the ends
-of both. In between it is a monotone cubic through them (PCHIP). Values that stand for a whole cell (zero in spike and
-slab, spins) are point masses and no matter of interpolation.
+The distribution function is known at the ends of both. In between it is a monotone cubic through them (PCHIP). Values
+that stand for a whole cell (zero in spike and slab, spins) are point masses and no matter of interpolation.
 """
 
 from __future__ import annotations

@@ -209,14 +209,15 @@ class PathRun(Run):
     def _occupancies(self) -> list[Occupancy]:
         """The distribution of each coordinate.
 
-        The time in bins is that of the path. It is stretched so that cells have the probabilities that are estimated
-        best.
+        Bins hold values at some times in each sweep. They are scaled to the time in which values moved, and stretched
+        so that cells have the probabilities that are estimated best.
         """
         first = self._cells("first")
         given, seen = self._best.average(recorded("cell")), self._along_path.average(of_path("cell"))
         given = np.maximum(given, 0.0)  # which control variates do not see to
         bins = self._best.average(recorded("bin")).reshape(self.target.d, BINS + 2)
         low, high = self._ends()
+        edges = np.linspace(low, high, BINS + 1, axis=1)
         found = []
         for i in range(self.target.d):
             own = slice(first[i], first[i + 1])
@@ -233,7 +234,13 @@ class PathRun(Run):
                 np.concatenate([[0.0], np.cumsum(np.where(moves, part, 0.0))])[[0, *(below + 1), -1]]
                 for part in (seen[own], mass)
             )
-            stretched = np.diff(np.interp(np.cumsum(bins[i]), before, after), prepend=0.0)
+            below_end = np.cumsum(bins[i])
+            below_end *= before[-1] / below_end[-1] if below_end[-1] > 0.0 else 0.0
+            below_end = np.interp(below_end, before, after)
+            # What was seen at some times must not contradict what is known of the cells.
+            least, most = (np.searchsorted(places, edges[i], side) for side in ("right", "left"))
+            below_end[:-1] = np.clip(below_end[:-1], after[least], after[most + 1])
+            stretched = np.diff(below_end, prepend=0.0)
             found.append(Occupancy(low[i], high[i], stretched, atoms, np.array([places, after[1:-1]])))
         return found
 
@@ -256,7 +263,7 @@ class PathRun(Run):
     def density(self, variable: Hashable) -> Density:
         """Return the law of a variable, given its label or place: ends of bins, density in them, point masses.
 
-        The time that the path spends in a bin is exact, so that a bin has its probability and no shape is assumed.
+        A bin has its probability, and no shape is assumed.
 
         Examples
         --------
@@ -300,8 +307,9 @@ class PathRun(Run):
 
         Notes
         -----
-        The time that the path spends in each of 64 bins, and between edges, is exact; other ends are interpolated. The
-        standard error of what was always or never seen is a bound and not 0, unless the interval is the whole line.
+        The path is looked at eight times in a sweep, to see in which of 64 bins it is; the time between edges is exact.
+        Ends inside of bins are interpolated. The standard error of what was always or never seen is a bound and not 0,
+        unless the interval is the whole line.
 
         Examples
         --------
