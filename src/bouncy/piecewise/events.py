@@ -34,13 +34,12 @@ def time_to_spend(b, c, budget):
     """
     if b < 0.0:
         return math.sqrt(2.0 * budget) / math.sqrt(c) - b / c if c > 0.0 else math.inf
-    r = math.sqrt(2.0 * budget) * math.sqrt(abs(c))
-    if c < 0.0:
-        if r > b:  # the top of the hill is reached first
-            return math.inf
-        root = math.sqrt(b - r) * math.sqrt(b + r)
-    elif 1e-100 < b + r < 1e100:
-        root = math.sqrt(b * b + r * r)
+    square = b * b + 2.0 * budget * c
+    if c >= 0.0 and 1e-200 < square < 1e200:
+        root = math.sqrt(square)
     else:
-        root = math.hypot(b, r)
+        r = math.sqrt(2.0 * budget) * math.sqrt(abs(c))
+        if c < 0.0 and r > b:  # the top of the hill is reached first
+            return math.inf
+        root = math.sqrt(b - r) * math.sqrt(b + r) if c < 0.0 else math.hypot(b, r)
     return 2.0 * (budget / (b + root)) if b + root > 0.0 else math.inf

@@ -264,10 +264,9 @@ def _open_window(flight):
     n = 0
     for k in range(moving(flight.points, y.size)):
         i = mover(flight.points, k)
-        if hit[i] < end:
-            near[n] = i
-            due[n] = max(hit[i], leg[T])
-            n += 1
+        # No branch, which nothing could predict: one that meets no wall is overwritten, or behind the end of the list.
+        near[n], due[n] = i, min(max(hit[i], leg[T]), end)
+        n += hit[i] < end
     flight.count[N_NEAR] = n
     leg[WINDOW_END] = end
     if n > _MANY:
@@ -294,8 +293,10 @@ def _sweep(flight, view, recorder, sweep_time):
     find_first(flight.points)
     while remaining > 0.0:
         t = leg[T]
-        place, t_wall = _next_wall(flight)
         begun = sweep_time - remaining
+        if leg[WINDOW_END] <= t:
+            _open_window(flight)
+        place, t_wall = _next_wall(flight)
         resting, t_leave = first_to_leave(flight.points)
         t_leave = max(t_leave - begun, t)
         b, c = leg[SLOPE] + leg[CURVE] * t, leg[CURVE]
@@ -311,7 +312,6 @@ def _sweep(flight, view, recorder, sweep_time):
             _rest_or_move(flight, view, i, place, t_wall, begun + t_wall)
         elif t_leg > leg[WINDOW_END]:
             _pass_time(leg, b, c, leg[WINDOW_END])
-            _open_window(flight)
         else:
             _pass_time(leg, b, c, t_leg)
             _finish_leg(flight, recorder, t_leg)
