@@ -34,7 +34,8 @@ NOTE = (
     "mean; squared errors are those of 16 batches around the exact mean, averaged over coordinates. Median over runs. "
     "The coordinate sweep is a bare compiled loop that draws each variable given the others. Where variables are "
     "independent, conditional means are exact, for which 1e6 stands. tmg-hmc is a package in Python with the "
-    "trajectories of `hmc`; its averages are plain, as those of 'hmc, plain averages' are."
+    "trajectories of `hmc`; its averages are plain, as those of 'hmc, plain averages' are. `bps, conditional "
+    "deviations` is the particle that moves in these where `bps` moves in the metric of the covariance."
 )
 HEADER = "model | sampler"
 
@@ -43,6 +44,7 @@ _WARMUP = 100
 _GIBBS_WARMUP = 20_000
 _RIVAL, _CONDITIONAL = "bare sweep", "bare sweep, conditional means"
 _OURS = ("gibbs", "hmc", "bps")
+_IN_DEVIATIONS = "bps, conditional deviations"
 # A package in an environment of its own, what of ours is like it, and its draws in a batch by d.
 _TMG, _PLAIN, _TMG_DRAWS = "tmg-hmc", "hmc, plain averages", {10: 400, 100: 40}
 _HAS_TMG = missing("tmg") is None
@@ -132,7 +134,19 @@ def _samplers(
             covariance = np.linalg.inv(target.potential.coupling)
             samplers[_TMG] = partial(_tmg, stack.enter_context(started("tmg", "tmg_peer.py", covariance=covariance)))
             samplers[_PLAIN] = partial(_ours, "hmc", "path_mean")
-    return samplers | {name: partial(_ours, name, "mean") for name in _OURS}
+    samplers |= {name: partial(_ours, name, "mean") for name in _OURS}
+    return samplers | ({_IN_DEVIATIONS: _in_deviations} if target.moves_in_covariance else {})
+
+
+class _InDeviations(bouncy.TruncatedGaussian):
+    """A target whose particle moves in conditional deviations, however long its axes are."""
+
+    moves_in_covariance = False
+
+
+def _in_deviations(target: bouncy.TruncatedGaussian, sweeps: dict[str, int], seed: int) -> Batches:
+    same = _InDeviations(target.mean, cov=target.covariance, lower=target.lower, upper=target.upper)
+    return _ours("bps", "mean", same, sweeps, seed)
 
 
 def _warm(target: bouncy.TruncatedGaussian, seed: int, conditional: bool = False) -> Orthant:

@@ -142,7 +142,7 @@ def _compute_anew(flight, view):
 def _sweep(flight, view, recorder, sweep_time):
     leg, events, values = flight.leg, recorder.open_events, flight.values
     _write_values(flight)
-    begin_sweep(recorder, values, flight.scale)
+    begin_sweep(recorder, flight.scale, sweep_time)
     remaining = sweep_time
     while remaining > 0.0:
         i, t_wall, b, c = _look_ahead(flight)

@@ -40,9 +40,10 @@ class BPS(PathSampler):
     refreshment : float, optional
         Expected number of times per sweep at which the velocity is drawn anew. By default once in the time in which the
         particle moves by ten natural lengths of the target, which is about 0.31 sqrt(d) per sweep: 1 at d = 10, 3.1 at
-        d = 100; in the metric of a covariance twice as often. Fewer let the particle fly further, which is good for means; more make |x|^2 mix faster. Zero is the
-        sampler of the paper; on a Gaussian it then stays in a plane, and a `NotErgodicWarning` is given. While
-        coefficients that are zero rest, it is less by the root of the share of those that move.
+        d = 100; in the metric of a covariance twice as often. Fewer let the particle fly further, which is good for
+        means; more make |x|^2 mix faster. Zero is the sampler of the paper; on a Gaussian it then stays in a plane, and
+        a `NotErgodicWarning` is given. While coefficients that are zero rest, it is less by the root of the share of
+        those that move.
 
     Notes
     -----
