@@ -207,7 +207,7 @@ def test_lists_say_who_rests():
             assert flight.leg[REFRESH_RATE] == 0.2
 
 
-@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("positive", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_unknown_inclusion(positive):
     """Catches rates of leaving that do not follow hyperparameters, above 0.2 in inclusion: "gibbs" says the same."""
     rng = np.random.default_rng(3)
@@ -215,7 +215,7 @@ def test_unknown_inclusion(positive):
     y = X @ [0.5, 0.0, 0.3] + rng.standard_normal(30)
     target = bouncy.SpikeSlab(X, y, inclusion=0.4, slab_scale=1.0, noise_scale=1.0, positive=positive)
     scheme = bouncy.Within(target.given, {"inclusion": two_values}, {"inclusion": 0.4}, sweeps=2)
-    options = {"chains": 16, "draws": 3000, "warmup": 200, "seed": SEED, "progress": False}
+    options = {"chains": 16, "draws": 1500, "warmup": 200, "seed": SEED, "progress": False}
     ours, theirs = (bouncy.sample(scheme, sampler, **options) for sampler in ("bps", "gibbs"))
     error = np.hypot(ours.path_inclusion_se, theirs.inclusion_se)
     freedom = {"degrees_of_freedom": ours._sums.degrees_of_freedom}
