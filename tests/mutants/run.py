@@ -60,7 +60,7 @@ def plant(bug: Bug, package: Path) -> None:
         if found != 1:
             raise SystemExit(
                 f"Bug {bug.number} ({bug.description}) is out of date: in src/bouncy/{edit.file} its text occurs "
-                f"{found} times, expected exactly once. Adapt tests/mutants/bugs.py to the sources. The text is:\n"
+                f"{found} times, expected exactly once. Adapt tests/mutants/bugs to the sources. The text is:\n"
                 f"{edit.old}"
             )
         file.write_text(source.replace(edit.old, edit.new), encoding="utf-8")
