@@ -17,6 +17,7 @@ from bouncy.workers.contract import Keep, Plan, Slice, Worker, joined
 SPINS = bouncy.MRF.ising((2, 3), coupling=0.3, field=0.1)
 DENSE = bouncy.MRF.random(17, seed=2)
 BOX = bouncy.TruncatedGaussian([0.5, -1.0], cov=[[1.0, 0.6], [0.6, 2.0]], lower=[-0.5, -np.inf], upper=[2.0, 1.0])
+NARROW = examples()["truncated gaussian, narrow"]()
 WELL = examples()["density-well"]()
 FORBIDDEN = targets.examples()["factor-graph-walls"]()
 SLAB = bouncy.SpikeSlab(np.array([[1.0, 0.2], [0.3, -1.0], [0.5, 0.5]]), [0.5, -0.2, 0.4], inclusion=0.5,
@@ -47,6 +48,7 @@ CASES = {
     "tempered": (SPINS, "tempered", "all"),
     **{f"bps-gaussian-{pairs}": (SPINS, "bps-gaussian", pairs) for pairs in ("none", "edges")},
     "path-bps": (BOX, "bps", "all"),
+    "path-bps-narrow": (NARROW, "bps", "all"),
     "path-hmc": (BOX, "hmc", "all"),
     "path-slab": (SLAB, "bps", "all"),
     "path-gibbs": (SLAB, "gibbs", "all"),

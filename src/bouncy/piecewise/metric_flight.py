@@ -56,7 +56,7 @@ def _moderate(flight: Any) -> tuple[float, float]:
 @part(
     "y", "row", "x", "v", "g", "Q", "leg", "rng",
     bounds={
-        "x": lambda flight: (flight.lower, flight.upper),
+        "x": lambda flight: (np.maximum(flight.lower, -_LARGEST), np.minimum(flight.upper, _LARGEST)),
         "v": _speeds,
         "leg": _leg_bounds,
         **dict.fromkeys(("y", "g", "Q"), _moderate),
