@@ -390,7 +390,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "Q8",
         "a particle goes on with the old covariance",
-        (Edit(BPS_OF_PATHS, "target.box | {", "{"),),
+        (Edit(BPS_OF_PATHS, "target.box() | {", "{"),),
         (engine("metric_flight::test_velocities_are_drawn_where_the_covariance_changes"),),
     ),
     Bug(

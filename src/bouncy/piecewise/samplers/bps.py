@@ -107,7 +107,7 @@ class BPS(PathSampler):
             return motion
         if not isinstance(target, Normal):
             raise ValueError(f"a Gaussian became a {type(target).__name__} between two visits; expected a Gaussian")
-        new = target.box | {"scale": motion.scale, "v": np.full(target.d, np.nan)}
+        new = target.box() | {"scale": motion.scale, "v": np.full(target.d, np.nan)}
         return motion._replace(**new)
 
 

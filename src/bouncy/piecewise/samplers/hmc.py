@@ -170,7 +170,7 @@ def new_trajectory(target: Normal, y: Array, row: NDArray[np.int64], rng: NDArra
         x=np.zeros(target.d),
         v=np.full(target.d, np.nan),
         rng=rng,
-        **target.box,
+        **target.box(),
         soonness=np.zeros(target.d),
         scratch=np.zeros(target.d),
     )

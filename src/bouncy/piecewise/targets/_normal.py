@@ -133,12 +133,11 @@ class Normal(PiecewiseTarget):
         self, y: Array, v: Array, row: NDArray[np.int64], rate: float, rng: NDArray[np.uint64], toll: Budget
     ) -> Any:
         if self.moves_in_covariance:
-            return new_metric_flight(self.box, y, v, row, rate, rng)
+            return new_metric_flight(self.box(), y, v, row, rate, rng)
         return super().particle(y, v, row, rate, rng, toll)
 
-    @property
     def box(self) -> dict[str, Array]:
-        """Arrays of a particle that moves in the metric of the covariance: ends of the box less the mean, and so on."""
+        """Return arrays of a particle in the metric of the covariance: ends of the box less the mean, and so on."""
         return {
             "mean": self._mean.copy(),
             "scale": self.scale.copy(),
