@@ -60,6 +60,6 @@ def _covered(name: str, sampler: str, replications: int) -> dict[str, np.ndarray
      ("spike-slab", "bps"), ("lasso", "bps"), ("density-well", "bps")],
 )  # fmt: skip
 def test_intervals_cover(name, sampler):
-    """Catches error bars that are off by 10 %: coverage between 91.5 and 98 % over 400 runs of each target."""
-    for kind, covered in _covered(name, sampler, 400).items():
+    """Catches error bars that are off by 10 %: coverage between 91.5 and 98 % over 500 runs of each target."""
+    for kind, covered in _covered(name, sampler, 500).items():
         coverage_test(covered, 0.95, 0.915, 0.98, alpha=5e-3, name=f"{kind} of {name}").check()

@@ -125,6 +125,7 @@ def may_be_infinite(worker, name):
         "motion.upper": (range(size), []),
         "motion.lower": ([], range(size)),
         "motion.refresh": ([0], []),
+        "motion.points.due": (range(size), []),  # of coordinates that have no speed
         "recorder.extremes": (upper, lower),  # lowest and highest values, before there are any
         "view.inside.values": ([], [1]),  # log p of an impossible state
         "toll.swaps.before": ([], range(size)),
