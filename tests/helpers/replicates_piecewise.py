@@ -16,6 +16,7 @@ from bouncy._dispatch import generic, implements
 from bouncy._random import fill_sphere, new_state
 from bouncy._validation import as_seed_sequence, check_count
 from bouncy.piecewise import metric_flight
+from bouncy.piecewise.box import Box
 from bouncy.piecewise.flight import BUDGET, WINDOW, Flight, new_flight
 from bouncy.piecewise.metric_flight import MetricFlight, new_metric_flight
 from bouncy.piecewise.motion import advance, prepare
@@ -51,7 +52,7 @@ def fly(
     n_sweeps: int,
     refreshment_rate: float,
     seed: Any,
-    box: dict[str, Array] | None = None,
+    box: Box | None = None,
 ) -> Flights:
     """Run one flight per row of `starts`, (R, d), for the time `n_sweeps * sweep_time`.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bouncy._random import new_state
+from bouncy.piecewise.box import Box
 from bouncy.piecewise.flight import Flight, new_flight
 from bouncy.piecewise.metric_flight import MetricFlight, new_metric_flight
 from bouncy.piecewise.motion import advance, prepare
@@ -71,16 +72,13 @@ def launch(
     return Engine(flight, view, recorder)
 
 
-def box_of(potential: Potential, scale: Array) -> dict[str, Array]:
-    """Return what a particle in the metric of the covariance needs to know of a Gaussian in a box."""
+def box_of(potential: Potential, scale: Array) -> Box:
+    """Return what a particle in the metric of the covariance knows of a Gaussian in a box."""
     covariance = np.linalg.inv(potential.coupling)
     mean = covariance @ potential.linear
     root = np.linalg.cholesky(covariance).T.copy()
     cells = potential.cells
-    return {
-        "mean": mean, "scale": scale, "lower": cells.lower - mean, "upper": cells.upper - mean,
-        "covariance": covariance, "root": root,
-    }  # fmt: skip
+    return Box(mean, scale, cells.lower - mean, cells.upper - mean, covariance, root)
 
 
 def states(*label: Any, n: int = 2) -> list[NDArray[np.uint64]]:

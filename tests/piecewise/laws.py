@@ -15,6 +15,7 @@ from scipy import integrate, stats
 
 from bouncy.clocks.contract import mean_speed
 from bouncy.enumeration import exact, states
+from bouncy.piecewise.box import Box
 from bouncy.piecewise.potential import Cells, Potential, new_view
 from bouncy.piecewise.targets.mixed_binary_gaussian import MixedBinaryGaussian
 from helpers.replicates import state_counts
@@ -49,14 +50,14 @@ class Law:
     in_metric: bool = False
 
     @property
-    def box(self) -> dict[str, Array] | None:
+    def box(self) -> Box | None:
         """What a particle in the metric of the covariance needs to know, if that is the one to be tested."""
         return box_of(self.potential, self.scale) if self.in_metric else None
 
     @property
     def root(self) -> Array:
         """The root of the metric, (d, d): root'root is the identity in y / scale, or the covariance."""
-        return np.diag(self.scale) if self.box is None else self.box["root"]
+        return np.diag(self.scale) if self.box is None else self.box.root
 
     @property
     def d(self) -> int:

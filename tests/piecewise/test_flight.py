@@ -64,7 +64,7 @@ def twins(potential: Potential, label: Any, rate: float = 0.4, **options: Any) -
     path_state, toll_state = states(label)
     common: dict[str, Any] = {"scale": scale, "refreshment_rate": rate}
     if options.pop("in_metric", False):
-        common["metric_root"] = box_of(potential, scale)["root"]
+        common["metric_root"] = box_of(potential, scale).root
     events = options.pop("events", EVENTS)
     path = literal_flight(
         potential, y, v, path_state=path_state.copy(), toll_state=toll_state.copy(), events=events, **common

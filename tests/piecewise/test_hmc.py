@@ -94,8 +94,8 @@ def test_energy_and_reversal(d: int, time: float) -> None:
         x, v, before = motion.x.copy(), motion.v.copy(), energy(target, motion)
         there = travel(motion, time)
         assert energy(target, motion) == pytest.approx(before, rel=1e-10)
-        assert (motion.x >= motion.lower).all()
-        assert (motion.x <= motion.upper).all()
+        assert (motion.x >= motion.box.lower).all()
+        assert (motion.x <= motion.box.upper).all()
         motion.v[:] *= -1.0
         assert travel(motion, time) == there
         np.testing.assert_allclose(motion.x, x, atol=1e-8)

@@ -122,17 +122,6 @@ def _multiply(coupling, u, out):
             out[j] += (u0 * a0[j] + u1 * a1[j]) + (u2 * a2[j] + u3 * a3[j])
 
 
-@helper
-def multiply_root(root, z, out):
-    """Write root'z into `out`, for an upper triangular matrix; root'root is its covariance if z is standard normal."""
-    for i in range(z.size):
-        out[i] = 0.0
-    for i in range(z.size):
-        row, rest, factor = root[i, i:], out[i:], z[i]
-        for k in range(row.size):
-            rest[k] += factor * row[k]
-
-
 @implements(subtract_columns, Dense)
 def _subtract_columns(coupling, i, who, factors, n, out):
     A, own, d = coupling.A, coupling.A[i], out.size

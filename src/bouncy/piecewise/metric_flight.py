@@ -14,7 +14,6 @@ A bounce adds multiples of x to v and of g to Q; a wall adds a multiple of C[:, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import inf, sqrt
 from typing import Any, NamedTuple
 
@@ -25,7 +24,8 @@ from bouncy._compile import helper
 from bouncy._dispatch import implements, part
 from bouncy._random import exponential, fill_sphere
 from bouncy.clocks.contract import LONGEST
-from bouncy.piecewise.coupling import multiply, multiply_root
+from bouncy.piecewise.box import Box, multiply_root, place_inside
+from bouncy.piecewise.coupling import multiply
 from bouncy.piecewise.events import climbed, time_to_spend
 from bouncy.piecewise.expectations import record_laws
 from bouncy.piecewise.motion import settle, sweep
@@ -45,7 +45,7 @@ def _leg_bounds(flight: Any) -> tuple[Any, Any]:
 
 def _speeds(flight: Any) -> tuple[Any, Any]:
     """Return bounds of velocities, twice as wide as they need be: v_i^2 <= C_ii."""
-    fastest = 2.0 * np.sqrt(np.diagonal(flight.covariance))
+    fastest = 2.0 * np.sqrt(np.diagonal(flight.box.covariance))
     return -fastest, fastest
 
 
@@ -56,7 +56,7 @@ def _moderate(flight: Any) -> tuple[float, float]:
 @part(
     "y", "row", "x", "v", "g", "Q", "leg", "rng",
     bounds={
-        "x": lambda flight: (np.maximum(flight.lower, -_LARGEST), np.minimum(flight.upper, _LARGEST)),
+        "x": lambda flight: (np.maximum(flight.box.lower, -_LARGEST), np.minimum(flight.box.upper, _LARGEST)),
         "v": _speeds,
         "leg": _leg_bounds,
         **dict.fromkeys(("y", "g", "Q"), _moderate),
@@ -73,12 +73,7 @@ class MetricFlight(NamedTuple):
     Q: Array  # (d,)
     leg: Array  # (3,) see the indices below
     rng: NDArray[np.uint64]  # (4,)
-    mean: Array  # (d,)
-    scale: Array  # (d,)
-    lower: Array  # (d,) ends of the box less the mean
-    upper: Array  # (d,)
-    covariance: Array  # (d, d)
-    root: Array  # (d, d) upper triangular, root' root = covariance
+    box: Box
     values: Array  # (d,) scratch
     hit: Array  # (d,) scratch
 
@@ -88,23 +83,21 @@ BUDGET, T_REFRESH, REFRESH_RATE = range(3)
 
 
 def new_metric_flight(
-    box: Mapping[str, Array], y: Array, v: Array, row: NDArray[np.int64], rate: float, rng: NDArray[np.uint64]
+    box: Box, y: Array, v: Array, row: NDArray[np.int64], rate: float, rng: NDArray[np.uint64]
 ) -> MetricFlight:
     """Return a particle at y whose velocity is root'v, for a v of length 1, and that is refreshed at a rate.
 
-    `box` has the arrays from `mean` to `root`, by name. `settle` has to be called before it moves.
+    `settle` has to be called before it moves.
     """
     x, g, Q, values, hit = np.zeros((5, y.size))
     leg = np.array([np.nan, np.nan, rate])
-    y, v = y / box["scale"], v @ box["root"]
-    return MetricFlight(y, row.astype(np.int64), x, v, g, Q, leg, rng, **box, values=values, hit=hit)
+    return MetricFlight(y / box.scale, row.astype(np.int64), x, v @ box.root, g, Q, leg, rng, box, values, hit)
 
 
 @implements(settle, MetricFlight)
 def _settle(flight, view, evaluations):
-    leg, x = flight.leg, flight.x
-    for i in range(x.size):
-        x[i] = min(max(flight.y[i] * flight.scale[i] - flight.mean[i], flight.lower[i]), flight.upper[i])
+    leg = flight.leg
+    place_inside(flight.box, flight.y, flight.x)
     if np.isnan(flight.v[0]):
         _draw_velocity(flight)
     if np.isnan(leg[BUDGET]):
@@ -116,7 +109,7 @@ def _settle(flight, view, evaluations):
 @helper
 def _draw_velocity(flight):
     fill_sphere(flight.rng, flight.hit)
-    multiply_root(flight.root, flight.hit, flight.v)
+    multiply_root(flight.box, flight.hit, flight.v)
 
 
 @helper
@@ -142,7 +135,7 @@ def _compute_anew(flight, view):
 def _sweep(flight, view, recorder, sweep_time):
     leg, events, values = flight.leg, recorder.open_events, flight.values
     _write_values(flight)
-    begin_sweep(recorder, flight.scale, sweep_time)
+    begin_sweep(recorder, flight.box.scale, sweep_time)
     remaining = sweep_time
     while remaining > 0.0:
         i, t_wall, b, c = _look_ahead(flight)
@@ -172,7 +165,7 @@ def _sweep(flight, view, recorder, sweep_time):
     _compute_anew(flight, view)
     energy = 0.0
     for i in range(values.size):
-        flight.y[i] = values[i] / flight.scale[i]
+        flight.y[i] = values[i] / flight.box.scale[i]
         energy += 0.5 * flight.x[i] * flight.g[i]
     has_laws = record_laws(recorder.expectations, recorder, view, values, flight.g, sweep_time)
     end_sweep(recorder, values, -energy)
@@ -182,7 +175,7 @@ def _sweep(flight, view, recorder, sweep_time):
 @helper
 def _write_values(flight):
     for i in range(flight.x.size):
-        flight.values[i] = flight.mean[i] + flight.x[i]
+        flight.values[i] = flight.box.mean[i] + flight.x[i]
 
 
 @helper
@@ -191,7 +184,7 @@ def _look_ahead(flight):
     x, v, g, Q, hit = flight.x, flight.v, flight.g, flight.Q, flight.hit
     b = c = 0.0
     for i in range(x.size):
-        ahead = flight.upper[i] if v[i] > 0.0 else flight.lower[i]
+        ahead = flight.box.upper[i] if v[i] > 0.0 else flight.box.lower[i]
         hit[i] = (ahead - x[i]) / v[i] if v[i] != 0.0 else inf
         b += v[i] * g[i]
         c += v[i] * Q[i]
@@ -208,18 +201,18 @@ def _move(flight, t):
     x, v, g, Q = flight.x, flight.v, flight.g, flight.Q
     for i in range(x.size):
         # Rounding must not carry a coordinate out of the box.
-        x[i] = min(max(x[i] + v[i] * t, flight.lower[i]), flight.upper[i])
+        x[i] = min(max(x[i] + v[i] * t, flight.box.lower[i]), flight.box.upper[i])
         g[i] += Q[i] * t
 
 
 @helper
 def _reflect_off_wall(flight, i):
     """Put coordinate i on the wall that it meets, and reflect off it: v_i is inverted."""
-    v, column, speed = flight.v, flight.covariance[i], flight.v[i]
+    v, column, speed = flight.v, flight.box.covariance[i], flight.v[i]
     kick = 2.0 * speed / column[i]
     for j in range(v.size):
         v[j] -= kick * column[j]
-    flight.x[i] = flight.upper[i] if speed > 0.0 else flight.lower[i]
+    flight.x[i] = flight.box.upper[i] if speed > 0.0 else flight.box.lower[i]
     v[i] = -speed
     flight.Q[i] -= kick
 

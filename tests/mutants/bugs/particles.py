@@ -369,7 +369,7 @@ BUGS: tuple[Bug, ...] = (
         (
             Edit(
                 METRIC,
-                "    multiply_root(flight.root, flight.hit, flight.v)\n",
+                "    multiply_root(flight.box, flight.hit, flight.v)\n",
                 "    for i in range(flight.v.size):\n        flight.v[i] = flight.hit[i]\n",
             ),
         ),
@@ -384,13 +384,13 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "Q7",
         "a particle goes on with its velocity where the covariance has changed",
-        (Edit(BPS_OF_PATHS, '"v": np.full(target.d, np.nan)', '"v": motion.v'),),
+        (Edit(BPS_OF_PATHS, "v=np.full(target.d, np.nan)", "v=motion.v"),),
         (engine("metric_flight::test_velocities_are_drawn_where_the_covariance_changes"),),
     ),
     Bug(
         "Q8",
         "a particle goes on with the old covariance",
-        (Edit(BPS_OF_PATHS, "target.box() | {", "{"),),
+        (Edit(BPS_OF_PATHS, "target.box()._replace", "motion.box._replace"),),
         (engine("metric_flight::test_velocities_are_drawn_where_the_covariance_changes"),),
     ),
     Bug(

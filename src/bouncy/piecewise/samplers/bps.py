@@ -107,8 +107,8 @@ class BPS(PathSampler):
             return motion
         if not isinstance(target, Normal):
             raise ValueError(f"a Gaussian became a {type(target).__name__} between two visits; expected a Gaussian")
-        new = target.box() | {"scale": motion.scale, "v": np.full(target.d, np.nan)}
-        return motion._replace(**new)
+        box = target.box()._replace(scale=motion.box.scale)
+        return motion._replace(box=box, v=np.full(target.d, np.nan))
 
 
 def refreshment_rate(per_sweep: float | None, target: PathTarget) -> float:

@@ -15,8 +15,9 @@ from bouncy._dispatch import implements, part
 from bouncy._random import fill_normal, new_state
 from bouncy._samplable import Samplable
 from bouncy._validation import check_nonnegative
+from bouncy.piecewise.box import Box, multiply_root, place_inside
 from bouncy.piecewise.contract import PathTarget
-from bouncy.piecewise.coupling import multiply, multiply_root
+from bouncy.piecewise.coupling import multiply
 from bouncy.piecewise.expectations import record_laws
 from bouncy.piecewise.motion import settle, sweep
 from bouncy.piecewise.products import products_point
@@ -121,7 +122,9 @@ class HMC(PathSampler):
     def retarget(self, motion: Trajectory, target: PathTarget) -> Trajectory:
         """Return the particle at the same place, with what it needs to know of the changed target."""
         changed = self.start(target, motion.y * target.scale, motion.row, np.random.SeedSequence(0))
-        return changed._replace(y=motion.y, x=motion.x, rng=motion.rng, scale=motion.scale)
+        return changed._replace(
+            y=motion.y, x=motion.x, rng=motion.rng, box=changed.box._replace(scale=motion.box.scale)
+        )
 
     def _check_hits(self, target: Normal) -> None:
         """Raise if a variable meets its walls so often that a trajectory would take minutes."""
@@ -152,12 +155,7 @@ class Trajectory(NamedTuple):
     x: Array  # (d,) deviation from the mean
     v: Array  # (d,) NaN before the first one is drawn
     rng: NDArray[np.uint64]  # (4,)
-    mean: Array  # (d,)
-    scale: Array  # (d,)
-    lower: Array  # (d,) ends of the box less the mean
-    upper: Array  # (d,)
-    covariance: Array  # (d, d)
-    root: Array  # (d, d) upper triangular, root' root = covariance
+    box: Box
     soonness: Array  # (d,) scratch
     scratch: Array  # (d,)
 
@@ -170,7 +168,7 @@ def new_trajectory(target: Normal, y: Array, row: NDArray[np.int64], rng: NDArra
         x=np.zeros(target.d),
         v=np.full(target.d, np.nan),
         rng=rng,
-        **target.box(),
+        box=target.box(),
         soonness=np.zeros(target.d),
         scratch=np.zeros(target.d),
     )
@@ -178,9 +176,7 @@ def new_trajectory(target: Normal, y: Array, row: NDArray[np.int64], rng: NDArra
 
 @implements(settle, Trajectory)
 def _settle(motion, view, evaluations):
-    for i in range(motion.x.size):
-        x = motion.y[i] * motion.scale[i] - motion.mean[i]
-        motion.x[i] = min(max(x, motion.lower[i]), motion.upper[i])
+    place_inside(motion.box, motion.y, motion.x)
     if np.isnan(motion.v[0]):
         draw_velocity(motion)
 
@@ -192,8 +188,8 @@ def _sweep(motion, view, recorder, sweep_time):
     draw_velocity(motion)
     recorder.open_events[REFRESHMENTS] += 1.0
     for i in range(x.size):
-        values[i] = motion.mean[i] + x[i]
-        motion.y[i] = values[i] / motion.scale[i]
+        values[i] = motion.box.mean[i] + x[i]
+        motion.y[i] = values[i] / motion.box.scale[i]
     record_state(recorder, view, motion.row, values, sweep_time)
     products_point(recorder.products, values, sweep_time)
     multiply(view.coupling, x, f)
@@ -210,7 +206,7 @@ def _sweep(motion, view, recorder, sweep_time):
 def draw_velocity(motion):
     """Draw a velocity from N(0, covariance). Changes v, the generator and scratch."""
     fill_normal(motion.rng, motion.soonness)
-    multiply_root(motion.root, motion.soonness, motion.v)
+    multiply_root(motion.box, motion.soonness, motion.v)
 
 
 @helper
@@ -222,7 +218,7 @@ def travel(motion, time):
     cut into pieces of a quarter of a period at most, there are sine and cosine too. So there is no trigonometry between
     walls: one pass over the coordinates turns them all by t, reflects them and asks when each will meet its next wall.
     """
-    x, v, lower, upper = motion.x, motion.v, motion.lower, motion.upper
+    x, v, lower, upper = motion.x, motion.v, motion.box.lower, motion.box.upper
     pieces = max(ceil(time / _QUARTER), 1)
     C, S = cos(time / pieces), sin(time / pieces)
     C_left, S_left = C, S
@@ -244,7 +240,7 @@ def travel(motion, time):
                 place, away = upper[i], -speed
             else:
                 place, away = lower[i], speed
-            kick = 2.0 * away / motion.covariance[i, i]
+            kick = 2.0 * away / motion.box.covariance[i, i]
         elif pieces > 1:
             pieces -= 1
             c, s, kick = C_left, S_left, 0.0
@@ -266,8 +262,8 @@ def _turn(motion, c, s, kick, i):
     The reflection adds kick covariance[:, i] to v, with kick = -2 v_i / covariance[i, i]: it inverts v_i and keeps
     v'Pv, and it is the only one to do so along the gradient of the wall in the metric of the kinetic energy.
     """
-    x, v, row = motion.x, motion.v, motion.covariance[i]
-    lower, upper, soonness = motion.lower, motion.upper, motion.soonness
+    x, v, row = motion.x, motion.v, motion.box.covariance[i]
+    lower, upper, soonness = motion.box.lower, motion.box.upper, motion.soonness
     for j in range(x.size):
         place = x[j] * c + v[j] * s
         speed = v[j] * c - x[j] * s + kick * row[j]

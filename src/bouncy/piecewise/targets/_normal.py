@@ -15,6 +15,7 @@ from scipy.special import log_ndtr
 from bouncy._labels import align, read_labels
 from bouncy._memory import read_only
 from bouncy._validation import check_real_array, check_real_dtype, entry, first_true
+from bouncy.piecewise.box import Box
 from bouncy.piecewise.contract import PiecewiseTarget
 from bouncy.piecewise.coupling import Matrix
 from bouncy.piecewise.metric_flight import new_metric_flight
@@ -136,16 +137,10 @@ class Normal(PiecewiseTarget):
             return new_metric_flight(self.box(), y, v, row, rate, rng)
         return super().particle(y, v, row, rate, rng, toll)
 
-    def box(self) -> dict[str, Array]:
-        """Return arrays of a particle in the metric of the covariance: ends of the box less the mean, and so on."""
-        return {
-            "mean": self._mean.copy(),
-            "scale": self.scale.copy(),
-            "lower": self._lower - self._mean,
-            "upper": self._upper - self._mean,
-            "covariance": self.covariance,
-            "root": self.covariance_root,
-        }
+    def box(self) -> Box:
+        """Return what a particle knows that moves by the covariance."""
+        ends = self._lower - self._mean, self._upper - self._mean
+        return Box(self._mean.copy(), self.scale.copy(), *ends, self.covariance, self.covariance_root)
 
     @cached_property
     def _covariance(self) -> Array:
