@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 from conditionals import Indicators
 from continuous import Batches, check_same, loop_batches, path_batches
 from numpy.typing import NDArray
+from peers.protocol import missing, started
 from report import Figure, Task
 from timing import median
 
@@ -21,7 +23,9 @@ TITLE = "Squared error x CPU time of Gibbs with plain averages / the same of oth
 NOTE = (
     "Gibbs draws (indicator, coefficient) of each variable given the others; 'conditional means' averages its "
     "probabilities instead of its draws. Squared errors from 16 batches of a run, averaged over variables; median over "
-    "runs. Inclusion 0.1, slab 1, noise 1. VariableSelection integrates coefficients out and gives no E[beta]."
+    "runs. Inclusion 0.1, slab 1, noise 1. VariableSelection and millipede, a package with weighted tempered Gibbs "
+    "sampling, integrate coefficients out and give no E[beta] here; millipede averages probabilities too, and its "
+    "warm-up does not count."
 )
 HEADER = "design | sampler | estimate"
 
@@ -44,6 +48,7 @@ ROWS = (
     Row("SpikeSlab, gibbs", "spike_slab_gibbs", "inclusion", "inclusion"),
     Row("SpikeSlab, bps", "spike_slab", "inclusion", "inclusion"),
     Row("VariableSelection, bps-gaussian", "selection", "inclusion", "inclusion"),
+    Row("millipede", "millipede", "inclusion", "inclusion"),
     Row("gibbs, conditional means", "gibbs", "E[beta]", "E[beta]"),
     Row("SpikeSlab, gibbs", "spike_slab_gibbs", "E[beta]", "E[beta]"),
     Row("SpikeSlab, bps", "spike_slab", "E[beta]", "E[beta]"),
@@ -59,6 +64,7 @@ class Problem(NamedTuple):
     gibbs: int
     bps: int
     selection: int
+    millipede: int
 
     @property
     def label(self) -> str:
@@ -79,10 +85,10 @@ class Problem(NamedTuple):
 
 
 PROBLEMS = (
-    Problem(100, 50, 0.0, 8_000, 4_000, 4_000),
-    Problem(100, 50, 0.9, 8_000, 4_000, 4_000),
-    Problem(100, 200, 0.0, 2_000, 2_000, 1_000),
-    Problem(100, 200, 0.9, 2_000, 2_000, 1_000),
+    Problem(100, 50, 0.0, 8_000, 4_000, 4_000, 250),
+    Problem(100, 50, 0.9, 8_000, 4_000, 4_000, 250),
+    Problem(100, 200, 0.0, 2_000, 2_000, 1_000, 250),
+    Problem(100, 200, 0.9, 2_000, 2_000, 1_000, 250),
 )
 
 
@@ -93,6 +99,8 @@ def model(problem: Problem) -> bouncy.SpikeSlab:
 
 
 def tasks(quick: bool) -> list[Task]:
+    if _MISSING:
+        print(f"spike-slab goes without millipede: {_MISSING}", file=sys.stderr)
     return [Task(problem.label, partial(_measure, problem, quick)) for problem in PROBLEMS]
 
 
@@ -106,7 +114,7 @@ def _measure(problem: Problem, quick: bool) -> list[Figure]:
         for name, sampler in SAMPLERS.items():
             found[name].append(sampler(data, problem, share, seed))
     figures = []
-    for row in ROWS:
+    for row in (row for row in ROWS if row.run in SAMPLERS):
         rival = Row("", "gibbs", f"plain {row.estimate}", row.estimate)
         check_same(found[rival.run], rival.key, found[row.run], row.key, f"{problem.label}, {row.label}")
         figures.append(_figure(problem, row, _costs(found, rival), _costs(found, row)))
@@ -137,12 +145,21 @@ def _selection(data: tuple[Array, Array], problem: Problem, share: int, seed: in
     return path_batches(target, "bps-gaussian", read, sweeps, _BATCHES, seed=seed, warmup=_WARMUP)
 
 
+def _millipede(data: tuple[Array, Array], problem: Problem, share: int, seed: int) -> Batches:
+    model = {"X": data[0], "y": data[1], "slab": _SLAB_SCALE, "size": _INCLUSION * problem.p}
+    with started("millipede", "millipede_peer.py", model=model, chains=1) as ask:
+        answers = [ask(draws=max(1, problem.millipede // share)) for _ in range(_BATCHES)]
+    inclusion = np.array([0.5 * (1.0 + one["mean"][0]) for one in answers])
+    return Batches({"inclusion": inclusion}, sum(one["seconds"] for one in answers))
+
+
+_MISSING = missing("millipede")
 SAMPLERS: dict[str, Callable[[tuple[Array, Array], Problem, int, int], Batches]] = {
     "gibbs": _gibbs,
     "spike_slab_gibbs": partial(_spike_slab, "gibbs"),
     "spike_slab": partial(_spike_slab, "bps"),
     "selection": _selection,
-}
+} | ({} if _MISSING else {"millipede": _millipede})
 
 
 def _costs(found: dict[str, list[Batches]], row: Row) -> list[float]:

@@ -10,13 +10,23 @@ import torch
 from millipede import NormalLikelihoodSampler
 from protocol import Sampler, serve
 
+# Observations that the variance of the noise is known as if from.
+_CERTAIN = 1e7
+
 
 def prepare(model: dict[str, Any], chains: int) -> Sampler:
-    """Return chains under the g-prior of the model. A step computes the odds of all variables and flips one."""
+    """Return chains under the prior of the model. A step computes the odds of all variables and flips one.
+
+    The prior is a g-prior, or normal with the standard deviation "slab" where the noise is known to have that of 1.
+    """
     torch.set_num_threads(1)
     X, y = torch.from_numpy(model["X"]), torch.from_numpy(model["y"])
-    prior = {"prior": "gprior", "c": model["g"], "S": float(model["size"]), "include_intercept": False}
-    options = prior | {"precompute_XX": True, "verbose_constructor": False}
+    if "g" in model:
+        prior = {"prior": "gprior", "c": model["g"]}
+    else:
+        prior = {"prior": "isotropic", "tau": model["slab"] ** -2, "nu0": _CERTAIN, "lambda0": 1.0}
+    options = {"S": float(model["size"]), "include_intercept": False, "precompute_XX": True}
+    options |= prior | {"verbose_constructor": False}
     samplers = [NormalLikelihoodSampler(X, y, **options) for _ in range(chains)]
     steps = [one.mcmc_chain(T_burnin=1000, T=1 << 40, seed=None) for one in samplers]
     for chain in steps:

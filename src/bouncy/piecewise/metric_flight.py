@@ -1,4 +1,4 @@
-"""The bouncy particle of a dense Gaussian in a box: it moves in the metric of the covariance, and events cost O(d).
+"""The bouncy particle of a dense Gaussian in a box: it moves in the metric of the covariance.
 
 With the precision P and the covariance C, velocities have v'P v = 1 and are uniform there, and
 
@@ -9,7 +9,8 @@ identity, so that correlations do not slow it down. Its state between two events
 
     x = C g,    g = P x,    Q = P v,    dU/dt = v.g + v.Q t.
 
-A bounce adds multiples of x to v and of g to Q; a wall adds a multiple of C[:, i] to v, and changes Q_i alone.
+A bounce adds multiples of x to v and of g to Q; a wall adds a multiple of C[:, i] to v, and changes Q_i alone: O(d) for
+both. A refreshment and the end of a sweep take products with matrices, O(d^2).
 """
 
 from __future__ import annotations
