@@ -41,7 +41,7 @@ from bouncy.targets.lanes import (
     lane_log_probs,
     read_lanes,
     settle_lanes,
-    trade_cluster,
+    trade_clusters,
 )
 from bouncy.targets.mrf import MRF
 from bouncy.tolls.contract import pay
@@ -158,8 +158,8 @@ def product(out, matrix, i, who, n, factors):
 
 
 @kernel
-def trade_in_view(view, s, i, one, other, queue, apart):
-    return trade_cluster(view, s, i, one, other, queue, apart)
+def trade_in_view(view, s, partners, rng):
+    trade_clusters(view, s, partners, rng)
 
 
 @kernel

@@ -72,7 +72,6 @@ class LadderRecorder(NamedTuple):
     best: NDArray[np.int8]  # (d,) the most probable state at the end of a scan, of all rungs
     best_log_prob: NDArray[np.float64]  # (1,)
     values: NDArray[np.float64]  # (n, rungs) V of each rung, for each draw
-    old: NDArray[np.float64]  # (rungs,) scratch: V of each rung after the scan before
 
 
 @helper
@@ -160,19 +159,17 @@ def record_ladder(recorder, toll):
 def _add_ladder(recorder, swaps, first, share):
     """Add to the sums over scans what the ladder whose rungs begin with entry `first` contributes."""
     sums, b, size = recorder.sums, swaps.b, swaps.b.size
-    value, lane, old = swaps.value[first : first + size], swaps.lane[first : first + size], recorder.old
+    ladder = slice(first, first + size)
+    value, course, before = swaps.value[ladder], swaps.course[ladder], swaps.before[ladder]
     rising, falling = sums[RISING], sums[FALLING]
     for k in range(size):
-        old[k] = swaps.before[np.uint64(lane[k])]
-    for k in range(size):
-        course = swaps.course[np.uint64(lane[k])]
-        rising[k] += share * (course == FROM_BELOW)
-        falling[k] += share * (course == FROM_ABOVE)
-    _add_values(sums[FINITE], sums[VALUE], sums[SQUARE], sums[PRODUCT], value, old, share)
+        rising[k] += share * (course[k] == FROM_BELOW)
+        falling[k] += share * (course[k] == FROM_ABOVE)
+    _add_values(sums[FINITE], sums[VALUE], sums[SQUARE], sums[PRODUCT], value, before, share)
     pairs = size - 1
     _add_pairs(
         sums[SWAP, :pairs], sums[UP, :pairs], sums[DOWN, :pairs], sums[FORWARD, :pairs], sums[REVERSE, :pairs],
-        swaps.accept[first : first + size], value, value[1:], b, b[1:], recorder.offset, share,
+        swaps.accept[ladder], value, value[1:], b, b[1:], recorder.offset, share,
     )  # fmt: skip
 
 

@@ -298,6 +298,7 @@ class TemperedRun(SpinRun):
             "rungs": len(ladder),
             "clusters": list(self.sampler.clusters or ()),
             "sweeps_per_swap": self.sampler.sweeps_per_swap,
+            "scans_per_exchange": self.sampler.scans_per_exchange if self.sampler.clusters else None,
             "barrier": ladder.barrier,
             "round_trips": ladder.round_trips,
             "expected_round_trips": ladder.expected_round_trips,

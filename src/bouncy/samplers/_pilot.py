@@ -12,10 +12,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
+from scipy.sparse.csgraph import connected_components
 
-from bouncy._lane_loop import padded
+from bouncy._lane_loop import WIDTH
 from bouncy.recorders.ladder import FINITE, PRODUCT, SQUARE, SWAP, VALUE
 from bouncy.results.moments import means_recorded
 from bouncy.workers.contract import Plan, Slice, joined
@@ -34,6 +36,8 @@ _FIRST, _ROUNDS, _MOST_ROUNDS = 32, 5, 8
 _MOST_SPREAD, _LARGEST_VALUE = 1e9, 1e100
 # Rungs to begin with, and at most.
 _RUNGS, _MOST_RUNGS = 16, 256
+# Rungs of sparse models come by so many: a pair of ladders fills the widest vectors.
+_TOGETHER = 16
 # Share of refused swaps above which there are too few rungs to tell.
 _TOO_FEW = 0.7
 # The barrier is known when it changes by no more than this share from one round to the next.
@@ -46,9 +50,13 @@ _ATTEMPTS = 1 << 26
 _CHAIN = 100
 # States of the reference that are looked at.
 _STATES = 256
-# Scans of two ladders, and as many before them, that show how large clusters are; ladders that are too short to need
-# any; and the share of the sites at which two states differ beyond which an exchange is one of whole states.
-_CLUSTER_SCANS, _FEWEST_RUNGS, _LARGEST_CLUSTER = 128, 8, 0.9
+# Scans of two ladders, and as many before them, that show how large clusters are, and looks at them; ladders that are
+# too short to need any; and the share of the sites at which two states differ beyond which an exchange is one of whole
+# states.
+_CLUSTER_SCANS, _CLUSTER_LOOKS, _FEWEST_RUNGS, _LARGEST_CLUSTER = 128, 8, 8, 0.9
+# The share beyond which exchanges are rare, as they change little: on slabs of a cube those after 4 or 16 scans are as
+# good for the same time; on strips, where the share is a half, those after 4 make squared errors smaller by a fifth.
+_LARGE_CLUSTERS, _RARELY = 2 / 3, 12
 # Means of a fitted reference stay away from -1 and 1, so that it forbids nothing.
 _LARGEST_MEAN = 0.95
 
@@ -82,23 +90,42 @@ def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence, pairs: 
         now, places = _next(asked, now, sums, refused, crowded)
         states = states[places]
     now = _settled(asked, now, target, sums, refused)
-    clusters = _clusters(now, target, cluster_seed, pairs) if asked.clusters is None else asked.clusters
-    return replace(now, clusters=clusters)
+    if asked.clusters is None:
+        return _with_clusters(now, target, cluster_seed, pairs)
+    return now.with_clusters(asked.clusters)
 
 
-def _clusters(now: Tempered, target: Target, seed: np.random.SeedSequence, pairs: str) -> tuple[int, ...]:
-    """Return the rungs at which it pays to exchange clusters: cold ones, where these are not all that differs."""
+def _with_clusters(now: Tempered, target: Target, seed: np.random.SeedSequence, pairs: str) -> Tempered:
+    """Return the sampler with clusters exchanged where that pays: at cold rungs, if these are not all that differs."""
+    from bouncy.samplers.tempered import EXCHANGE_EVERY
     from bouncy.workers.ladder import LadderWorker
 
     rungs = range(len(now.ladder) // 2, len(now.ladder))
-    if not now.can_trade_clusters(target) or len(now.ladder) < _FEWEST_RUNGS:
-        return ()
-    worker = LadderWorker(target, replace(now, clusters=tuple(rungs)), Plan(pairs=pairs), seed, None)
-    met = worker.toll.swaps.met
-    for _ in range(2):  # the first time to forget the starts
-        met[:] = 0
-        _advanced(worker, _CLUSTER_SCANS, now.sweeps_per_swap or 1)
-    return tuple(k for k in rungs if met[1, k] < _LARGEST_CLUSTER * met[0, k])
+    edges = target.edges() if now.can_trade_clusters(target) else None
+    if edges is None or len(now.ladder) < _FEWEST_RUNGS:
+        return now.with_clusters(())
+    worker = LadderWorker(target, now.with_clusters(tuple(rungs)), Plan(pairs=pairs), seed, None)
+    _advanced(worker, _CLUSTER_SCANS, now.sweeps_per_swap or 1)  # to forget the starts
+    found = np.zeros((2, len(rungs)))
+    for _ in range(_CLUSTER_LOOKS):
+        _advanced(worker, _CLUSTER_SCANS // _CLUSTER_LOOKS, now.sweeps_per_swap or 1)
+        one, other = np.split(_by_rung(worker), 2)
+        found += _cluster_sizes(edges, (one != other)[rungs[0] :])
+    chosen = tuple(k for k, size, apart in zip(rungs, *found, strict=True) if size < _LARGEST_CLUSTER * apart)
+    size, apart = found.sum(axis=1)
+    return now.with_clusters(chosen, EXCHANGE_EVERY if size < _LARGE_CLUSTERS * apart else _RARELY)
+
+
+def _cluster_sizes(edges: scipy.sparse.csr_array, apart: NDArray[np.bool_]) -> Array:
+    """Return mean sizes of the clusters of random sites that are `apart`, (n, d), and how many such sites there are."""
+    n, d = apart.shape
+    row, column = edges.nonzero()
+    k, edge = np.nonzero(apart[:, row] & apart[:, column])
+    pairs = np.ones(k.size), (k * d + row[edge], k * d + column[edge])
+    _, label = connected_components(scipy.sparse.coo_array(pairs, shape=(n * d, n * d)), directed=False)
+    sizes = np.bincount(label)[label].reshape(n, d)
+    count = apart.sum(axis=1)
+    return np.array([np.where(apart, sizes, 0).sum(axis=1) / np.maximum(count, 1), count])
 
 
 def _advanced(worker: LadderWorker, scans: int, sweeps_per_swap: int) -> Slice:
@@ -143,9 +170,18 @@ def _evened(b: Array, refused: Array, rungs: int) -> Array:
 
 
 def _wanted(target: Target, barrier: float) -> int:
-    """Return the number of rungs: twice the barrier, and as many more as lanes are worked on together."""
-    n = int(np.ceil(2.0 * barrier)) + 2
-    return min(_MOST_RUNGS, padded(n) if target.lanes(1) is not None else n)
+    """Return the number of rungs: twice the barrier, and as many more as lanes are worked on together.
+
+    Where lanes are cheap, because what a site costs is added up from few neighbours, more rungs pay.
+    """
+    from bouncy.targets.field_lanes import SparseLanes  # which few runs need
+
+    lanes = target.lanes(1)
+    if isinstance(lanes, SparseLanes):
+        n, together = 2.5 * barrier, _TOGETHER
+    else:
+        n, together = 2.0 * barrier, 1 if lanes is None else WIDTH
+    return min(_MOST_RUNGS, together * -(-(int(np.ceil(n)) + 2) // together))
 
 
 def _next(

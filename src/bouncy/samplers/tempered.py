@@ -18,6 +18,8 @@ from bouncy.targets.contract import Target
 from bouncy.workers.contract import Plan, Worker
 
 _BASE = Metropolis()
+# Scans from one exchange of clusters to the next, where nobody says so.
+EXCHANGE_EVERY = 4
 # Shortest default warm-up, in scans.
 _WARMUP = 500
 
@@ -53,6 +55,9 @@ class Tempered(SpinSampler):
         and a `Polynomial`; by default the colder half of the rungs, where a pilot finds that clusters are not just all
         sites at which two states differ.
         Draws are then those of one ladder, and means and log Z those of both.
+    scans_per_exchange : int, optional
+        Scans from one exchange of clusters to the next; by default 4, and 12 where a pilot finds that clusters are most
+        of what differs.
 
     Notes
     -----
@@ -78,6 +83,7 @@ class Tempered(SpinSampler):
     reference: Any = None
     ladder: Any = None
     clusters: Any = None
+    scans_per_exchange: int | None = None
 
     def __post_init__(self) -> None:
         if self.base != _BASE.name:  # which is known before all samplers are
@@ -92,8 +98,9 @@ class Tempered(SpinSampler):
             object.__setattr__(self, "rungs", b.size)
         if self.rungs is not None and check_count("rungs", self.rungs) < 2:
             raise ValueError("rungs is 1; expected 2 at least, the reference and the target")
-        if self.sweeps_per_swap is not None:
-            check_count("sweeps_per_swap", self.sweeps_per_swap)
+        for name in ("sweeps_per_swap", "scans_per_exchange"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
         if isinstance(self.reference, str):
             if self.reference not in ("uniform", "fitted"):
                 raise ValueError(f"reference is {self.reference!r}; expected 'uniform', 'fitted' or fields, (d,)")
@@ -202,10 +209,14 @@ class Tempered(SpinSampler):
                 f"{asked.base_sampler.name} has none: leave clusters out"
             )
         if asked.ladder is not None and asked.sweeps_per_swap is not None and asked.reference != "fitted":
-            return replace(asked, clusters=asked.clusters or ()), ""
+            return asked.with_clusters(asked.clusters or ()), ""
         from bouncy.samplers._pilot import tuned
 
         return tuned(asked, target, seed, pairs), ""
+
+    def with_clusters(self, rungs: tuple[int, ...], every: int = EXCHANGE_EVERY) -> Tempered:
+        """Return the sampler that exchanges clusters at some rungs, after `every` so many scans by default."""
+        return replace(self, clusters=rungs, scans_per_exchange=self.scans_per_exchange or every)
 
     def _check_target(self, target: Any) -> None:
         if not isinstance(target, Target):

@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from bouncy._compile import helper
 from bouncy._dispatch import check_bounds, implements, named_state, part
+from bouncy._lane_bits import WORD
 from bouncy._native import FINE, Owner
+from bouncy.targets._clusters import Joints, new_joints, trade_spins
 from bouncy.targets.by_address import STOPPED, Linked
 from bouncy.targets.conditioning import as_linked
 from bouncy.targets.contract import Target, TargetError, conditional_means, flip_cost, init, log_prob, on_flip
 from bouncy.targets.lanes import (
     cost_error,
-    even_rows,
     fetch_lanes,
     fetch_steps,
     flip_lanes,
@@ -31,8 +31,7 @@ from bouncy.targets.lanes import (
     park_lane,
     read_lanes,
     settle_lanes,
-    trade_cluster,
-    trade_spins,
+    trade_clusters,
 )
 
 _NONE = -1
@@ -58,8 +57,7 @@ class LinkedLanes(NamedTuple):
     fault: NDArray[np.int64]  # (2,) as that of `Linked`; its base owns the memory at the addresses
     where: NDArray[np.int8]  # (d,)
     walk: NDArray[np.int8]  # (d,) scratch
-    indptr: NDArray[np.int64]  # (d + 1,) sites that share a factor or a term, in `even_rows`; (1,) if nobody asks
-    indices: NDArray[np.int32]
+    joints: Joints
 
     @property
     def views(self) -> list[Linked]:
@@ -113,25 +111,18 @@ class LinkedLanes(NamedTuple):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the views: addresses are valid in one process only."""
-        return _rebuilt, (self.views, self.spins, self.parked, self.indptr, self.indices)
+        return _rebuilt, (self.views, self.spins, self.parked, self.joints)
 
 
 def address_lanes(target: Target, width: int, ladders: int = 1) -> LinkedLanes:
     """Return a view of some lanes of any target: those of some ladders, the first of each of which is parked."""
     views = [as_linked(target.view(), target.d) for _ in range(width)]
-    pattern = target.edges() if ladders > 1 else None
-    near = scipy.sparse.csr_array((0, 0)) if pattern is None else pattern
+    joints = new_joints(target.edges() if ladders > 1 else None)
     spins, parked = np.ones((width, target.d), np.int8), np.arange(ladders) * (width // ladders)
-    return _rebuilt(views, spins, parked, *even_rows(near.indptr.astype(np.int64), near.indices.astype(np.int32)))
+    return _rebuilt(views, spins, parked, joints)
 
 
-def _rebuilt(
-    views: list[Linked],
-    spins: NDArray[np.int8],
-    parked: NDArray[np.int64],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-) -> LinkedLanes:
+def _rebuilt(views: list[Linked], spins: NDArray[np.int8], parked: NDArray[np.int64], joints: Joints) -> LinkedLanes:
     first, d = views[0], views[0].where.size
     return LinkedLanes(
         **{name: getattr(first, name) for name in ("flip_cost", "log_prob", "init", "on_flip", "conditional_means")},
@@ -143,8 +134,7 @@ def _rebuilt(
         fault=np.asarray(Owner(np.zeros(2, np.int64), views=views)),
         where=np.zeros(d, np.int8),
         walk=np.zeros(d, np.int8),
-        indptr=indptr,
-        indices=indices,
+        joints=joints,
     )
 
 
@@ -251,14 +241,22 @@ def _read(view, s, which, spins, cost, values, means):
         report_trouble(view, k, 0.0)
 
 
-@implements(trade_cluster, LinkedLanes)
-def _trade(view, s, i, one, other, queue, apart):
-    if view.indptr.size != s.shape[0] + 1 or lanes_failed(view):
-        return 0
-    count = trade_spins(view.indptr, view.indices, s, i, one, other, queue, apart)
-    for k in (one, other):
-        for n in range(count):
-            view.spins[k, queue[n]] = s[queue[n], k]
-        init(lane_of(view, k), view.spins[k])
-        report_trouble(view, k, 0.0)
-    return count
+@implements(trade_clusters, LinkedLanes)
+def _trade(view, s, partners, rng):
+    if lanes_failed(view):
+        return
+    trade_spins(view.joints, s, partners, rng)
+    rungs = partners.lane.size
+    for k in range(rungs):
+        if partners.traded[k // WORD] >> np.uint64(k % WORD) & np.uint64(1):
+            _begin_anew(view, s, k)
+            _begin_anew(view, s, rungs + partners.lane[k])
+
+
+@helper
+def _begin_anew(view, s, k):
+    """Compute what a lane keeps after several of its spins have changed."""
+    for i in range(s.shape[0]):
+        view.spins[k, i] = s[i, k]
+    init(lane_of(view, k), view.spins[k])
+    report_trouble(view, k, 0.0)

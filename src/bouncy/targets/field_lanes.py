@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from bouncy._compile import helper
@@ -15,6 +16,7 @@ from bouncy._dispatch import implements, part
 from bouncy._lane_loop import FLOAT64, INT8, lane_loop
 from bouncy._memory import aligned_empty
 from bouncy._vector import add_product, add_products, fetch, vectorised
+from bouncy.targets._clusters import Joints, new_joints, trade_spins
 from bouncy.targets._lane_reading import (
     LaneReading,
     new_lane_reading,
@@ -25,7 +27,6 @@ from bouncy.targets._lane_reading import (
 from bouncy.targets.contract import log_odds_to_means
 from bouncy.targets.lanes import (
     cost_error,
-    even_rows,
     fetch_lanes,
     fetch_steps,
     flip_lanes,
@@ -36,8 +37,7 @@ from bouncy.targets.lanes import (
     park_lane,
     read_lanes,
     settle_lanes,
-    trade_cluster,
-    trade_spins,
+    trade_clusters,
 )
 
 # Up to so many sites of a dense model its fields are not kept but added up from the spins: that reads what keeping them
@@ -94,8 +94,7 @@ class SparseLanes(NamedTuple):
     bits: NDArray[np.int8]  # (nnz,) -1, all bits 1, where a coupling is negative, else 0
     error: NDArray[np.float64]  # (d,) of costs that are added up in single precision
     reading: LaneReading  # of sites with a `size`
-    ends: NDArray[np.int64]  # (d + 1,) neighbours in `even_rows`; (1,) if nobody asks
-    near: NDArray[np.int32]
+    joints: Joints
 
 
 def dense_lanes(M: NDArray[np.float64], r: NDArray[np.float64], offset: float, width: int) -> DenseLanes:
@@ -132,8 +131,8 @@ def sparse_lanes(
     most_cost = 2.0 * (np.abs(r) + np.add.reduceat(np.append(sizes, 0.0), indptr[:-1]) * (degree > 0))
     error = np.where(most_cost < _IN_RANGE, (6.0 + degree / 4.0) * _ROUNDING * most_cost, np.inf)
     reading = new_lane_reading(indptr, indices, data, r, offset, size) if ladder else nothing_to_read()
-    ends, near = even_rows(indptr, indices) if ladder else even_rows(indptr[:1], indices[:0])
-    return SparseLanes(indptr, indices, data, after, r, offset, size, bits, error, reading, ends, near)
+    joints = new_joints(scipy.sparse.csr_array((data, indices, indptr), shape=(r.size, r.size)) if ladder else None)
+    return SparseLanes(indptr, indices, data, after, r, offset, size, bits, error, reading, joints)
 
 
 @helper
@@ -369,14 +368,14 @@ def _read_sparse(view, s, which, spins, cost, log_prob, means):
         log_odds_to_means(means[n])
 
 
-@implements(trade_cluster, SparseLanes)
-def _trade_sparse(view, s, i, one, other, queue, apart):
-    return trade_spins(view.ends, view.near, s, i, one, other, queue, apart)
+@implements(trade_clusters, SparseLanes)
+def _trade_sparse(view, s, partners, rng):
+    trade_spins(view.joints, s, partners, rng)
 
 
-@implements(trade_cluster, DenseLanes)
-def _trade_dense(view, s, i, one, other, queue, apart):
-    return 0  # where all sites are coupled the whole states would be exchanged
+@implements(trade_clusters, DenseLanes)
+def _trade_dense(view, s, partners, rng):
+    pass  # where all sites are coupled the whole states would be exchanged
 
 
 @implements(park_lane, SparseLanes)

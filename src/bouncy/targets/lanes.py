@@ -7,10 +7,6 @@ all arrays have them as their last axis: spins s[site, lane]. A target takes par
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bouncy._compile import helper
 from bouncy._dispatch import generic
 
 
@@ -68,55 +64,12 @@ def read_lanes(view, s, which, spins, cost, log_prob, means):
 
 
 @generic
-def trade_cluster(view, s, i, one, other, queue, apart):
-    """Exchange the spins of two lanes at site i, and wherever they differ and it can be reached; return at how many.
+def trade_clusters(view, s, partners, rng):
+    """Exchange the spins of a cluster between lanes that are `partners` (see `targets/_clusters.py`).
 
-    The way leads between sites at which they differ and that share a coupling, a factor or a term, so that log p of
-    both lanes together stays what it is. Returns 0 where the target cannot tell. `queue`, (d + 1,), is scratch, and
-    `apart`, (d + 1,), holds 1 where they differ, and 0 where they agree and at the end; it is used up.
+    Clusters are made of sites that share a coupling, a factor or a term, so that log p of both lanes together stays
+    what it is.
     """
-
-
-# Neighbours of a site that are looked at together, at most.
-_TOGETHER = 8
-
-
-def even_rows(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return a symmetric pattern in CSR form with rows of nearly the same length: they are filled up with d.
-
-    How long the next row is no processor foresees, which takes longer than a few entries more.
-    """
-    d, degree = indptr.size - 1, np.diff(indptr)
-    width = min(max(degree.max(initial=0), 1), _TOGETHER)
-    begin = np.append(0, np.cumsum(-(-degree // width) * width))
-    found = np.full(begin[-1], d, np.int32)
-    found[np.arange(indices.size) + np.repeat(begin[:-1] - indptr[:-1], degree)] = indices
-    return begin, found
-
-
-@helper
-def trade_spins(indptr, indices, s, i, one, other, queue, apart):
-    """Exchange the spins of a cluster between two lanes; the neighbours of sites are those of `even_rows`.
-
-    The sites are left in `queue`, and their number is returned. Every other neighbour belongs to the cluster, which no
-    processor foresees: all of them are written to the end of the queue, which moves on where one does.
-    """
-    queue[0] = i
-    apart[i] = 0
-    # Unsigned, which skips the checks for indices from the end.
-    one, other, head, tail = np.uint64(one), np.uint64(other), np.uint64(0), np.uint64(1)
-    while head < tail:
-        i = np.uint64(queue[head])
-        head += np.uint64(1)
-        for n in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
-            j = np.uint32(indices[n])
-            queue[tail] = j
-            tail += np.uint64(apart[j])
-            apart[j] = 0
-    for n in range(tail):
-        i = np.uint64(queue[n])
-        s[i, one], s[i, other] = s[i, other], s[i, one]
-    return np.int64(tail)
 
 
 @generic

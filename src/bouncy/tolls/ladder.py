@@ -25,21 +25,17 @@ from bouncy._random import uniform
 from bouncy._vector import vector_exp
 from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.ladder import FROM_ABOVE, FROM_BELOW, NOWHERE, record_ladder
-from bouncy.targets.lanes import park_lane, trade_cluster
+from bouncy.targets._clusters import ALONE, Partners, new_partners
+from bouncy.targets.lanes import park_lane, trade_clusters
 from bouncy.tolls.contract import HEAT_BATH
 from bouncy.tolls.lanes import UNIT, Attempt, exchange, new_attempt, share_out
-
-# Clusters are exchanged at every fourth rung after each scan, in turn: one takes as long as some twenty attempted flips
-# in all lanes. With twice as many, squared errors for the same time are no smaller; with half as many, those of means
-# are larger by a fifth to a half.
-_TURNS = 4
 
 
 @part(
     "rng", "lane", "turn", "course", "trips", "before",
     bounds={
-        "lane": lambda swaps: (0, swaps.course.size - 1),
-        "turn": lambda _: (0, _TURNS - 1),
+        "lane": lambda swaps: (0, swaps.lane.size - 1),
+        "turn": lambda swaps: (0, 2 * swaps.every - 1),
         "course": lambda _: (NOWHERE, FROM_ABOVE),
         "trips": lambda _: (0, MOST_EVENTS),
         "before": lambda _: (-np.inf, FINITE),
@@ -51,16 +47,15 @@ class Swaps(NamedTuple):
     rng: NDArray[np.uint64]  # (4,)
     b: NDArray[np.float64]  # (rungs,)
     lane: NDArray[np.int64]  # (rungs,) the lane of each rung; (2 rungs,) of a pair of ladders, the chain's own last
-    turn: NDArray[np.int64]  # (1,) scans so far, modulo _TURNS: even pairs are next after an even number of them
-    course: NDArray[np.int64]  # (lanes,) where each lane was last
+    turn: NDArray[np.int64]  # (1,) scans so far, modulo 2 `every`: even pairs are next after an even number of them
+    course: NDArray[np.int64]  # like `lane`, where that lane was last
     trips: NDArray[np.int64]  # (1,) from the reference to the target and back, since the beginning
-    before: NDArray[np.float64]  # (lanes,) V at the end of the last scan
+    before: NDArray[np.float64]  # like `lane`, its V at the end of the last scan
     value: NDArray[np.float64]  # like `lane`, scratch: V by rung
     accept: NDArray[np.float64]  # like `lane`, scratch: probabilities of swaps with the next rung, made or not
-    clusters: NDArray[np.bool_]  # (rungs,) where clusters are exchanged
-    met: NDArray[np.int64]  # (2, rungs) sites at which lanes differed, and of them those in clusters, to tune by
-    queue: NDArray[np.int64]  # (d + 1,) scratch
-    apart: NDArray[np.uint8]  # (d + 1,) scratch, 0 at the end
+    clusters: NDArray[np.bool_]  # (rungs,) where clusters are exchanged, if anywhere
+    every: int  # scans from one exchange to the next
+    partners: Partners  # scratch
 
 
 @part("rng", "weight", "rest", "bath", bounds=UNIT)
@@ -87,11 +82,12 @@ def new_ladder_toll(
     swap_rng: NDArray[np.uint64],
     constant: float | None = None,
     clusters: Sequence[int] = (),
+    every: int = 1,
 ) -> LadderToll:
     """Return a toll of lanes, the first of which begin at the temperatures b in their order; others stay at b = 0.
 
     `constant` is what normalises q, by default that of independent spins in the fields `reference`, (d,). If there are
-    rungs that exchange `clusters`, there are two ladders.
+    rungs that exchange `clusters`, after `every` so many scans, there are two ladders.
     """
     width, rungs, d = rng.shape[1], b.size, reference.size
     ladders = 2 if clusters else 1
@@ -100,15 +96,14 @@ def new_ladder_toll(
         b=b,
         lane=np.arange(ladders * rungs),
         turn=np.zeros(1, np.int64),
-        course=np.zeros(width, np.int64),
+        course=np.zeros(ladders * rungs, np.int64),
         trips=np.zeros(1, np.int64),
-        before=np.full(width, -np.inf),
+        before=np.full(ladders * rungs, -np.inf),
         value=np.empty(ladders * rungs),
         accept=np.empty(ladders * rungs),
         clusters=np.isin(np.arange(rungs), clusters),
-        met=np.zeros((2, rungs), np.int64),
-        queue=np.empty(d + 1, np.int64),
-        apart=np.zeros(d + 1, np.uint8),
+        every=every,
+        partners=new_partners(d, rungs),
     )
     weight = np.zeros(width)
     weight[: ladders * rungs] = np.tile(b, ladders)
@@ -129,23 +124,23 @@ def new_ladder_toll(
 @implements(exchange, LadderToll)
 def _exchange(toll, target, recorder, s):
     swaps = toll.swaps
-    rungs, before = swaps.b.size, swaps.before
+    rungs = swaps.b.size
     _take_off_reference(toll, s)  # V in place of log p
     for first in range(0, swaps.lane.size, rungs):
         ladder = slice(first, first + rungs)
         _look_at(swaps.b, toll.log_prob, swaps.lane[ladder], swaps.value[ladder], swaps.accept[ladder])
     record_ladder(recorder, toll)
-    for k in range(before.size):
-        before[k] = toll.log_prob[k]
+    for k in range(swaps.value.size):
+        swaps.before[k] = swaps.value[k]
     for first in range(0, swaps.lane.size, rungs):
         ladder = slice(first, first + rungs)
-        _swap(toll, swaps.lane[ladder], swaps.accept[ladder])
+        _swap(toll, swaps.lane[ladder], swaps.course[ladder], swaps.before[ladder], swaps.accept[ladder])
     share_out(toll)
     for n in range(swaps.lane.size // rungs):
         park_lane(target, n, swaps.lane[n * rungs])
-    if swaps.lane.size > rungs:
+    if swaps.lane.size > rungs and swaps.turn[0] % swaps.every == 0:
         _trade_clusters(swaps, target, s)
-    swaps.turn[0] = (swaps.turn[0] + 1) % _TURNS
+    swaps.turn[0] = (swaps.turn[0] + 1) % (2 * swaps.every)
 
 
 @helper
@@ -162,40 +157,41 @@ def _write_odds(accept: Row, b: Row, next_b: Row, low: Row, high: Row) -> None:
 
 
 @helper
-def _swap(toll, lane, accept):
+def _swap(toll, lane, course, before, accept):
     """Let every other pair of neighbours on a ladder trade places."""
     swaps = toll.swaps
     b, top = swaps.b, swaps.b.size - 1
     for k in range(swaps.turn[0] % 2, top, 2):
-        low, high, swap = lane[k], lane[k + 1], uniform(swaps.rng) <= accept[k]
-        lane[k], lane[k + 1] = high if swap else low, low if swap else high  # which no processor foresees
+        swap = uniform(swaps.rng) <= accept[k]
+        _trade(lane, k, swap)
+        _trade(course, k, swap)
+        _trade(before, k, swap)
     for k in range(b.size):
         n = np.uint64(lane[k])
         toll.weight[n], toll.rest[n] = b[k], 1.0 - b[k]
         toll.bath[n] = toll.rule if k > 0 else HEAT_BATH
-    if swaps.course[lane[0]] == FROM_ABOVE:
-        swaps.trips[0] += 1
-    swaps.course[lane[0]] = FROM_BELOW
-    if swaps.course[lane[top]] == FROM_BELOW:
-        swaps.course[lane[top]] = FROM_ABOVE
+    swaps.trips[0] += course[0] == FROM_ABOVE
+    course[0] = FROM_BELOW
+    if course[top] == FROM_BELOW:
+        course[top] = FROM_ABOVE
+
+
+@helper
+def _trade(row, k, swap):
+    """Exchange entry k and the next one, if they are to be, which no processor foresees."""
+    low, high = row[k], row[k + 1]
+    row[k], row[k + 1] = high if swap else low, low if swap else high
 
 
 @helper
 def _trade_clusters(swaps, target, s):
-    """Exchange the cluster of a random site between both ladders, at every fourth rung."""
-    rungs, queue, apart = swaps.b.size, swaps.queue, swaps.apart
-    for k in range(1 + swaps.turn[0], rungs, _TURNS):
-        if not swaps.clusters[k]:
-            continue
-        one, other, n = np.uint64(swaps.lane[k]), np.uint64(swaps.lane[rungs + k]), np.uint64(0)
-        for i in range(s.shape[0]):
-            queue[n] = i
-            apart[i] = s[i, one] != s[i, other]
-            n += np.uint64(apart[i])
-        if n:
-            start = queue[min(np.uint64(uniform(swaps.rng) * n), n - np.uint64(1))]
-            swaps.met[0, k] += np.int64(n)
-            swaps.met[1, k] += trade_cluster(target, s, start, one, other, queue, apart)
+    """Exchange clusters between both ladders, at all rungs that do."""
+    rungs, partner, some = swaps.b.size, swaps.partners.lane, False
+    for k in range(rungs):
+        partner[swaps.lane[k]] = swaps.lane[rungs + k] - rungs if swaps.clusters[k] else ALONE
+        some |= swaps.clusters[k]
+    if some:
+        trade_clusters(target, s, swaps.partners, swaps.rng)
 
 
 @helper

@@ -82,8 +82,9 @@ class LadderWorker(OneChainWorker):
         reference = np.zeros(d) if sampler.fields is None else np.array(sampler.fields)
         log_size = None if target.constraint is None else target.constraint.log_size
         self.toll = new_ladder_toll(
-            sampler.base_sampler.lane_toll, b, reference, rng, new_state(swap_seed), log_size, sampler.clusters or ()
-        )
+            sampler.base_sampler.lane_toll, b, reference, rng, new_state(swap_seed), log_size, sampler.clusters or (),
+            sampler.scans_per_exchange or 1,
+        )  # fmt: skip
         self._reference = new_reference(d, target.constraint)
         self.s = self.lanes[:, lanes - 1].copy()
         self.recorder = new_recorder(d, new_pairs(target, plan.pairs), False, target.constraint, self._controls(target))
@@ -95,7 +96,6 @@ class LadderWorker(OneChainWorker):
         self._cold = new_cold_view(sampler.ladders, d)
         self._events = np.zeros((5, width))
         self._values = np.empty((0, b.size))
-        self._old = np.empty(b.size)
         self._times = np.empty(BUFFER)
         self._sites = np.empty(BUFFER, np.int32)
         settle_flock(self.view, self.lanes)
@@ -109,7 +109,7 @@ class LadderWorker(OneChainWorker):
     def _ladder_recorder(self) -> LadderRecorder:
         return LadderRecorder(
             self.recorder.open_mean, self._events, np.array([SWEEP_END]), self.recorder, self._cold, self.s,
-            self.offset, self.sums, self.best, self.best_log_prob, self._values, self._old,
+            self.offset, self.sums, self.best, self.best_log_prob, self._values,
         )  # fmt: skip
 
     def _run(self, sweeps: int) -> None:

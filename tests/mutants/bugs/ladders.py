@@ -175,8 +175,8 @@ BUGS: tuple[Bug, ...] = (
         (
             Edit(
                 LADDER_TOLL,
-                "        before[k] = toll.log_prob[k]\n",
-                "        before[k] = toll.log_prob[k]\n    _trade_clusters(swaps, target, s)\n",
+                "        swaps.before[k] = swaps.value[k]\n",
+                "        swaps.before[k] = swaps.value[k]\n    _trade_clusters(swaps, target, s)\n",
             ),
         ),
         ("tests/workers/test_ladder_pairs.py::test_both_ladders_keep_their_law[couplings]",),
@@ -184,13 +184,13 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "L31",
         "functions keep their caches when a cluster is exchanged",
-        (Edit(ADDRESS_LANES, "        init(lane_of(view, k), view.spins[k])\n        report", "        report"),),
+        (Edit(ADDRESS_LANES, "    init(lane_of(view, k), view.spins[k])\n    report", "    report"),),
         ("tests/workers/test_ladder_pairs.py::test_caches_are_those_of_the_spins_after_an_exchange[terms]",),
     ),
     Bug(
         "L32",
         "functions do not see the spins that a cluster exchanged",
-        (Edit(ADDRESS_LANES, "            view.spins[k, queue[n]] = s[queue[n], k]\n", "            pass\n"),),
+        (Edit(ADDRESS_LANES, "        view.spins[k, i] = s[i, k]\n    init", "        pass\n    init"),),
         ("tests/workers/test_ladder_pairs.py::test_caches_are_those_of_the_spins_after_an_exchange[terms]",),
     ),
     Bug(

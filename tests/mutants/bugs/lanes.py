@@ -28,7 +28,8 @@ LANE_TOLL = "tolls/lanes.py"
 LANE_READING = "targets/_lane_reading.py"
 _FIRST_LANES = "self.builder.add(start, self.lane) if self.count < 32 else start"
 LANE_RECORDER = "recorders/lanes.py"
-LANES_CONTRACT = "targets/lanes.py"
+CLUSTERS = "targets/_clusters.py"
+PAIRS = "tests/workers/test_ladder_pairs.py::"
 FLOCK = "workers/flock.py"
 FLOCK_KERNEL = "workers/flock_kernel.py"
 
@@ -316,19 +317,55 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "L23",
         "a cluster misses the first neighbour of a site",
-        (Edit(LANES_CONTRACT, "= indices\n", "= indices\n    found[begin[:-1][degree > 0]] = d\n"),),
-        ("tests/workers/test_ladder_pairs.py::test_a_cluster_is_a_component_of_the_sites_that_differ",),
+        (Edit(CLUSTERS, "= near[order]\n", "= near[order]\n    filled[ends[:-1][degree > 0]] = d\n"),),
+        (f"{PAIRS}test_a_cluster_is_a_component_of_the_sites_that_differ[graph-3]",),
     ),
     Bug(
         "L24",
         "a cluster is a single site",
+        (Edit(CLUSTERS, "        _grow(joints, partners.apart, partners.joined)\n", ""),),
+        (f"{PAIRS}test_a_cluster_is_a_component_of_the_sites_that_differ[graph-3]",),
+    ),
+    Bug(
+        "L33",
+        "clusters grow once upwards and once downwards",
         (
             Edit(
-                LANES_CONTRACT,
-                "    while head < tail:\n",
-                "    while head > tail:\n",
+                CLUSTERS,
+                "        if not _down(joints, apart, joined):\n            break\n",
+                "        _down(joints, apart, joined)\n        break\n",
             ),
         ),
-        ("tests/workers/test_ladder_pairs.py::test_both_ladders_keep_their_law[couplings]",),
+        (f"{PAIRS}test_a_cluster_is_a_component_of_the_sites_that_differ[hub-16]",),
+    ),
+    Bug(
+        "L34",
+        "clusters leak from a site to the next one that is no neighbour",
+        (Edit(CLUSTERS, "beside[near[near - row == 1]] = _ALL", "beside[1:d] = _ALL"),),
+        (f"{PAIRS}test_a_cluster_is_a_component_of_the_sites_that_differ[graph-3]",),
+    ),
+    Bug(
+        "L35",
+        "partners turn the spins of another lane",
+        (Edit(CLUSTERS, "other % WORD, partners.joined, k - first)", "other % WORD, partners.joined, 0)"),),
+        (f"{PAIRS}test_both_ladders_keep_their_law[couplings]",),
+    ),
+    Bug(
+        "L36",
+        "lanes beyond the first word have the partners of those in it",
+        (Edit(CLUSTERS, "partners.second[other // WORD]", "partners.second[0]"),),
+        (f"{PAIRS}test_a_cluster_is_a_component_of_the_sites_that_differ[graph-70]",),
+    ),
+    Bug(
+        "L37",
+        "clusters always begin with the first site that differs",
+        (Edit(CLUSTERS, "min(np.int64(uniform(rng) * d), d - 1)", "0"),),
+        (f"{PAIRS}test_every_site_begins_a_cluster",),
+    ),
+    Bug(
+        "L38",
+        "clusters are exchanged after every scan",
+        (Edit("tolls/ladder.py", "swaps.turn[0] % swaps.every == 0", "swaps.every > 0"),),
+        (f"{PAIRS}test_clusters_are_exchanged_after_so_many_scans[2]",),
     ),
 )

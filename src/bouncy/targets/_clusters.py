@@ -1,0 +1,201 @@
+"""Exchanges of clusters between two ladders, at many rungs at once.
+
+A lane of the first ladder and its partner, the lane of the second at the same rung, exchange the spins of a connected
+component of the sites at which they differ. A bit of a word stands for a lane of the first ladder. Clusters grow in
+passes over the sites, up and down, in which each site joins those of its neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from bouncy._compile import helper
+from bouncy._lane_bits import WORD, read_word, turn_word
+from bouncy._random import uniform
+from bouncy._vector import vectorised
+
+# Neighbours of a site that are looked at together, and the longest rows that are all made equally long.
+_TOGETHER, _SHORT = 4, 8
+_NONE, _ONE, _ALL = np.uint64(0), np.uint64(1), np.uint64(2**64 - 1)
+# The partner of a lane that has none.
+ALONE = -1
+
+
+class Joints(NamedTuple):
+    """Which sites share a coupling, a factor or a term: a symmetric pattern in CSR form.
+
+    The sites before and after one are not in its row, so that a pass need not wait for what it has just written. Rows
+    are filled up with d: how long the next one is no processor foresees, which takes longer than a few entries more.
+    """
+
+    ends: NDArray[np.int64]  # (d + 1,)
+    near: NDArray[np.int32]
+    beside: NDArray[np.uint64]  # (d + 1,) all bits 1 where a site and the one before it are neighbours
+
+
+class Partners(NamedTuple):
+    """Lanes that exchange clusters, and scratch."""
+
+    lane: NDArray[np.int64]  # (rungs,) the partner of each lane, counted from the first of its ladder, or ALONE
+    traded: NDArray[np.uint64]  # (words,) which lanes of the first ladder differed from their partners
+    apart: NDArray[np.uint64]  # (d,) which do at a site
+    joined: NDArray[np.uint64]  # (d + 1,) those whose cluster has a site, none at the end
+    second: NDArray[np.uint64]  # (words, d) spins of the second ladder that are -1
+    turned: NDArray[np.uint64]  # (words, d) and those that are turned
+
+
+def new_joints(pattern: scipy.sparse.csr_array | None) -> Joints:
+    """Return a symmetric pattern of sites; None where nobody exchanges clusters."""
+    found = (scipy.sparse.csr_array((0, 0)) if pattern is None else pattern).tocoo()
+    d, row, near = found.shape[0], found.row.astype(np.int64), found.col.astype(np.int64)
+    beside = np.zeros(d + 1, np.uint64)
+    beside[near[near - row == 1]] = _ALL
+    far = np.abs(near - row) > 1
+    row, near = row[far], near[far]
+    degree = np.bincount(row, minlength=d)
+    most = degree.max(initial=0)
+    width = -(-max(most, 1) // _TOGETHER) * _TOGETHER if most <= _SHORT else _SHORT
+    ends = np.append(0, np.cumsum(np.maximum(-(-degree // width), 1) * width))
+    filled, order = np.full(ends[-1], d, np.int32), np.argsort(row, kind="stable")
+    place = np.arange(row.size) - np.append(0, np.cumsum(degree))[row[order]]
+    filled[ends[row[order]] + place] = near[order]
+    return Joints(ends, filled, beside)
+
+
+def new_partners(d: int, rungs: int) -> Partners:
+    """Return room for the lanes of ladders of so many rungs."""
+    words = -(-rungs // WORD)
+    zeros = [np.zeros(shape, np.uint64) for shape in (words, d, d + 1, (words, d), (words, d))]
+    return Partners(np.full(rungs, ALONE), *zeros)
+
+
+@helper
+def trade_spins(joints, s, partners, rng):
+    """Exchange a cluster between each lane and its partner: that of a site at which they differ.
+
+    Of these sites it is the first one from a random site on. They are the same after an exchange, so that the way back
+    has the same probability.
+    """
+    rungs, second, turned = partners.lane.size, partners.second, partners.turned
+    for v in range(second.shape[0]):
+        first, end = rungs + WORD * v, rungs + min(WORD * (v + 1), rungs)
+        for i in range(s.shape[0]):
+            second[v, i] = read_word(s, i, first, end)
+            turned[v, i] = _NONE
+    for v in range(second.shape[0]):
+        first, end = WORD * v, min(WORD * (v + 1), rungs)
+        for i in range(s.shape[0]):
+            partners.apart[i] = read_word(s, i, first, end)
+        partners.traded[v] = _tell_apart(partners, first, end)
+        _begin(partners, first, end, partners.traded[v], rng)
+        _grow(joints, partners.apart, partners.joined)
+        for i in range(s.shape[0]):
+            turn_word(s, i, first, end, partners.joined[i])
+        for k in range(first, end):
+            other = partners.lane[k]
+            if other != ALONE:
+                _take_bits(turned[other // WORD], other % WORD, partners.joined, k - first)
+    for v in range(second.shape[0]):
+        first, end = rungs + WORD * v, rungs + min(WORD * (v + 1), rungs)
+        for i in range(s.shape[0]):
+            turn_word(s, i, first, end, turned[v, i])
+
+
+@helper
+def _tell_apart(partners, first, end):
+    """Find where lanes of a word, whose spins are in `apart`, differ from their partners; return which do anywhere."""
+    apart, joined, with_partner = partners.apart, partners.joined, _NONE
+    for i in range(apart.size):
+        joined[i] = _NONE
+    for k in range(first, end):
+        other = partners.lane[k]
+        if other != ALONE:
+            with_partner |= _ONE << np.uint64(k - first)
+            _take_bits(joined, k - first, partners.second[other // WORD], other % WORD)
+    found = _NONE
+    for i in range(apart.size):
+        apart[i] = (apart[i] ^ joined[i]) & with_partner
+        joined[i] = _NONE
+        found |= apart[i]
+    return found
+
+
+@vectorised
+def _take_bits(words, place, others, other_place):
+    """Set the bit at a place of each word where that of another one, at its own place, is set."""
+    place, other_place = np.uint64(place), np.uint64(other_place)
+    for i in range(min(words.size, others.size)):
+        words[i] |= ((others[i] >> other_place) & _ONE) << place
+
+
+@helper
+def _begin(partners, first, end, differing, rng):
+    """Draw the site with which the cluster of each lane that differs from its partner begins."""
+    apart, d = partners.apart, partners.apart.size
+    for k in range(first, end):
+        bit = _ONE << np.uint64(k - first)
+        if differing & bit:
+            i = min(np.int64(uniform(rng) * d), d - 1)
+            while not apart[i] & bit:
+                i = i + 1 if i + 1 < d else 0
+            partners.joined[i] |= bit
+
+
+@helper
+def _grow(joints, apart, joined):
+    """Let clusters grow until no site can join any more."""
+    while _up(joints, apart, joined):
+        if not _down(joints, apart, joined):
+            break
+
+
+@helper
+def _up(joints, apart, joined):
+    """Let sites join in their order, and return whether any did."""
+    ends, beside, d = joints.ends, joints.beside, np.uint64(apart.size)
+    news, last, link, own, m = _NONE, _NONE, _NONE, joined[0], _NONE
+    for i in range(d):
+        ahead, next_link = joined[i + _ONE], beside[i + _ONE]
+        found = own | (ahead & next_link)
+        end = np.uint64(ends[i + _ONE])
+        while m < end:
+            found |= _joined_by(joints.near, joined, m)
+            m += np.uint64(_TOGETHER)
+        last = (found | (last & link)) & apart[i]  # what it waits for comes last
+        joined[i] = last
+        news |= last ^ own
+        own, link = ahead, next_link
+    return news != _NONE
+
+
+@helper
+def _down(joints, apart, joined):
+    """Let sites join, the last one first, and return whether any did."""
+    ends, beside, d = joints.ends, joints.beside, np.uint64(apart.size)
+    news, last, link, own, m = _NONE, _NONE, _NONE, joined[d - _ONE], np.uint64(ends[d])
+    for n in range(d):
+        i = d - _ONE - n
+        ahead, next_link = joined[max(i, _ONE) - _ONE], beside[i]
+        found = own | (ahead & next_link)
+        begin = np.uint64(ends[i])
+        while m > begin:
+            m -= np.uint64(_TOGETHER)
+            found |= _joined_by(joints.near, joined, m)
+        last = (found | (last & link)) & apart[i]
+        joined[i] = last
+        news |= last ^ own
+        own, link = ahead, next_link
+    return news != _NONE
+
+
+@vectorised
+def _joined_by(near, joined, m):
+    """Return the clusters that four neighbours belong to."""
+    two, three = np.uint64(2), np.uint64(3)
+    return (joined[np.uint32(near[m])] | joined[np.uint32(near[m + _ONE])]) | (
+        joined[np.uint32(near[m + two])] | joined[np.uint32(near[m + three])]
+    )
