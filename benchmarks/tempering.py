@@ -38,10 +38,10 @@ NOTE = (
     "`scan` is CPU time of a scan / that of as many lanes without swaps, which record what is said. `scalar chains` "
     "is that of as many chains with clocks of their own, without swaps / that of a scan. `round trips` are those "
     "made / those of states that forget themselves between swaps. `log Z` and `mean` are squared error x CPU time of "
-    'the rival / that of "tempered", on one glass, over seeds, with the warm-up, and with the pilot unless the rival has '
-    "the same ladder. `price` is squared error x CPU time of E[s_i], "
-    '"tempered" / eight chains that share a clock, where nobody needs a ladder. Quartiles are over '
-    "rounds for `scan`, over seeds for `round trips`, and over resamplings of the seeds for the others. Without "
+    'the rival / that of "tempered" on one glass, over seeds, with the warm-up, and with the pilot unless the rival '
+    "has the same ladder. `price` is squared error x CPU time of E[s_i], "
+    '"tempered" / eight chains that share a clock, where nobody needs a ladder. Quartiles are over rounds for `scan`, '
+    "over seeds for `round trips`, and over resamplings of the seeds for the others. Without "
     "clusters a chain is one ladder in place of a pair, and makes twice the scans."
 )
 HEADER = "model | figure | against"
