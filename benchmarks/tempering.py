@@ -133,7 +133,7 @@ def _placed(build: Callable[[], Job]) -> Job:
 
 
 def _accuracy(coupling: float, quick: bool) -> list[Figure]:
-    seeds, few, scans = (8, 3, 4000) if quick else (24, 5, 16_000)
+    seeds, few, scans = (8, 3, 4000) if quick else (24, 12, 16_000)
     label, model = _label(coupling), slab(4, 16, coupling, 0)
     own = partial(_run, model.target, _OWN, scans)
     same: dict[str, Callable[[int], Result]] = {  # by address it finds what ours does, so that few seeds tell
@@ -172,7 +172,7 @@ def _clusters(
     model = glass(shape, coupling, 0, "gaussian")
     target = form(model.target)
     pair, _ = bouncy.Tempered().prepared(target, np.random.SeedSequence(0))
-    single = replace(pair, clusters=())
+    single = replace(pair, ladders=1, clusters=())
     runs = {_OWN: partial(_run, target, pair, scans), "without clusters": partial(_run, target, single, 2 * scans)}
     found = _in_turn(runs, seeds)
     trips = [Figure(f"{label} | round trips | {name}", _trips(results)) for name, results in found.items()]
@@ -198,7 +198,9 @@ def _trips(results: Sequence[Result]) -> Median:
 def _repeat(target: Target, rival: Target, scans: int, seed: int) -> Result:
     """Run the ladder that the pilot of a seed finds on another form of the target, without the cost of the pilot."""
     sampler = sampled(target, _OWN, draws=1, seed=seed)[0].sampler
-    return _run(rival, sampler if sampler.can_trade_clusters(rival) else replace(sampler, clusters=False), scans, seed)
+    if not sampler.can_trade_clusters(rival):
+        sampler = replace(sampler, ladders=1, clusters=False)
+    return _run(rival, sampler, scans, seed)
 
 
 def _run(target: Target, sampler: str | bouncy.Tempered, scans: int, seed: int) -> Result:

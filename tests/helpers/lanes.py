@@ -158,8 +158,8 @@ def product(out, matrix, i, who, n, factors):
 
 
 @kernel
-def trade_in_view(view, s, partners, rng):
-    trade_clusters(view, s, partners, rng)
+def trade_in_view(view, s, begin, partners, rng):
+    trade_clusters(view, s, begin, partners, rng)
 
 
 @kernel

@@ -1,9 +1,10 @@
-"""Pairs of ladders: clusters that they exchange keep log p of both together, and the law of each rung.
+"""Several ladders: clusters that pairs exchange keep log p of both together, and the law of each rung.
 
 False alarms have probability 1e-6 per assertion.
 """
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -31,8 +32,11 @@ CHAIN = bouncy.MRF(scipy.sparse.csr_array(EDGES + EDGES.T), [0.3, -0.2, 0.0, 0.4
 WALLS = bouncy.FactorGraph(
     [((0, 1), [[1.4, 1.0], [0.5, 0.0]]), ((1, 2), [[1.6, 0.7], [1.0, 2.0]]), ((2, 3), [[2.5, 1.0], [1.2, 1.5]])]
 )
+DENSE = bouncy.MRF(CHAIN.M.toarray(), CHAIN.r)
 TERMS = bouncy.Polynomial({(0, 1): 0.8, (1, 2): -0.9, (2, 3, 4): 0.7, (0,): 0.2, (4,): -0.3})
 PAIR = bouncy.Tempered(ladder=LADDER, sweeps_per_swap=1, clusters=[1, 2], scans_per_exchange=1)
+TWO_PAIRS = replace(PAIR, ladders=4)
+THREE = bouncy.Tempered(ladder=LADDER, sweeps_per_swap=1, ladders=3, clusters=False)
 
 
 def glass(d=30, seed=0):
@@ -82,17 +86,23 @@ def test_a_cluster_is_a_component_of_the_sites_that_differ(rungs, model):
     Lanes have partners in any order, or none; those of 70 rungs need two words.
     """
     target, rng = MODELS[model](), np.random.default_rng(base_seed())
-    edges, view, state = target.edges(), target.lanes(2 * rungs, ladder=True), new_state(np.random.SeedSequence(1))
+    begin, width = 3, 2 * rungs + 5  # other lanes stay what they are
+    edges, view, state = target.edges(), target.lanes(width, ladder=True), new_state(np.random.SeedSequence(1))
     partners, sizes = new_partners(target.d, rungs), set()
     for trial in range(60):
-        s = rng.choice(np.array([-1, 1], np.int8), (target.d, 2 * rungs))
+        s = rng.choice(np.array([-1, 1], np.int8), (target.d, width))
         partners.lane[:] = np.where(rng.random(rungs) < 0.8, rng.permutation(rungs), ALONE)
         if trial == 0:
-            s[:, rungs:] = s[:, :1]
-            s[:, 0] = -s[:, 0]
+            s[:, begin + rungs :] = s[:, :1]
+            s[:, begin] = -s[:, 0]
         before, log_p = s.copy(), target.log_prob(s.T)
-        trade_in_view(view, s, partners, state)
+        trade_in_view(view, s, begin, partners, state)
         turned, after = s != before, target.log_prob(s.T)
+        assert not turned[:, :begin].any()
+        assert not turned[:, begin + 2 * rungs :].any()
+        turned, before, after, log_p = (
+            array[..., begin : begin + 2 * rungs] for array in (turned, before, after, log_p)
+        )
         for k, other in enumerate(partners.lane):
             traded = partners.traded[k // 64] >> np.uint64(k % 64) & np.uint64(1)
             if other == ALONE:
@@ -127,7 +137,7 @@ def test_every_site_begins_a_cluster():
     for _ in range(6000):
         s = np.ones((6, 2), np.int8)
         s[[0, 1, 4], 0] = -1
-        trade_in_view(view, s, partners, state)
+        trade_in_view(view, s, 0, partners, state)
         counts += s[:, 1] < 0
     assert counts[[2, 3, 5]].sum() == 0
     chi_square_test(counts[[0, 1, 4]], np.array([2, 1, 3]) / 6, name="first sites").check()
@@ -146,35 +156,44 @@ def test_clusters_are_exchanged_after_so_many_scans(every):
 
 
 @pytest.mark.parametrize(
-    ("target", "replicates"),
-    [(CHAIN, 20_000), (WALLS, 5_000), pytest.param(TERMS, 50_000, marks=pytest.mark.slow)],
-    ids=["couplings", "factors", "terms"],
+    ("target", "sampler", "replicates"),
+    [
+        (CHAIN, PAIR, 20_000),
+        (CHAIN, TWO_PAIRS, 8000),
+        (DENSE, THREE, 8000),
+        (WALLS, PAIR, 5000),
+        pytest.param(TERMS, PAIR, 50_000, marks=pytest.mark.slow),
+    ],
+    ids=["couplings", "two pairs", "dense", "factors", "terms"],
 )
-def test_both_ladders_keep_their_law(target, replicates):
+def test_ladders_keep_their_law(target, sampler, replicates):
     """Catches clusters that change log p, energies that are read before an exchange, and ladders that share lanes.
 
-    Joint law of both ladders at each rung after three scans from exact draws: 256 states, or 1024 of terms. The
-    reference takes impossible states too.
+    Joint law of each two neighbours among the ladders, at each rung, after three scans from exact draws: 256 states, or
+    1024 of terms. The reference takes impossible states too.
     """
-    ladders, s = worker(target), states(target.d)
+    ladders, s = worker(target, sampler), states(target.d)
     log_p, n = target.log_prob(s), len(s)
     p = np.stack([np.ones(n), *(np.exp(b * log_p) for b in LADDER[1:])])
     p /= p.sum(axis=1, keepdims=True)
     rng = np.random.default_rng([base_seed(), 1])
-    counts = np.zeros((3, n, n), np.int64)
-    lane, rungs = ladders.toll.swaps.lane, np.tile(np.arange(3), 2)
+    counts = np.zeros((sampler.ladders - 1, 3, n, n), np.int64)
+    lane, rungs = ladders.toll.swaps.lane, np.tile(np.arange(3), sampler.ladders)
     starts = np.stack([rng.choice(n, replicates, p=p[k]) for k in rungs], axis=1)
     traded = np.zeros(3, np.int64)
     for row in starts:
         ladders.lanes[:, lane] = s[row].T
         settle_flock(ladders.view, ladders.lanes)
         ladders.advance(3)
-        found = (ladders.lanes[:, lane].T > 0) @ 2 ** np.arange(target.d)
-        counts[np.arange(3), found[:3], found[3:]] += 1
-        traded += lanes_traded(ladders)[lane[:3]]
-    for k in range(3):
-        chi_square_test(counts[k].ravel(), np.outer(p[k], p[k]).ravel(), name=f"rung {k}").check()
-    assert traded[1:].min() > replicates / 10, "clusters must be exchanged at both rungs"
+        found = ((ladders.lanes[:, lane].T > 0) @ 2 ** np.arange(target.d)).reshape(-1, 3)
+        for n_pair, (one, other) in enumerate(pairwise(found)):
+            counts[n_pair, np.arange(3), one, other] += 1
+        first = lane[-6:-3]  # of the last pair
+        traded += lanes_traded(ladders)[first - first.min()]
+    for n_pair, k in np.ndindex(counts.shape[:2]):
+        chi_square_test(counts[n_pair, k].ravel(), np.outer(p[k], p[k]).ravel(), name=f"{n_pair}, rung {k}").check()
+    if sampler.clusters:
+        assert traded[1:].min() > replicates / 10, "clusters must be exchanged at both rungs"
     assert traded[0] == 0, "the reference has nothing to exchange"
 
 
@@ -195,33 +214,40 @@ def test_caches_are_those_of_the_spins_after_an_exchange(target):
     np.testing.assert_allclose(cost, fresh, rtol=0, atol=1e-12)
 
 
-def test_means_are_those_of_both_ladders():
+@pytest.mark.parametrize(
+    ("target", "sampler"), [(CHAIN, PAIR), (CHAIN, TWO_PAIRS), (DENSE, THREE)], ids=["pair", "two pairs", "dense"]
+)
+def test_means_are_those_of_all_ladders(target, sampler):
     """Catches means of one ladder counted twice, and pairs of the spins of one with the means of the other."""
-    ladders = worker(pairs="all", seed=3)
+    ladders = worker(target, sampler, pairs="all", seed=3)
     type(ladders).record_anew([ladders])
     lane = ladders.toll.swaps.lane
     mean, pairs = np.zeros(4), np.zeros((4, 4))
     batches = []
     for _ in range(50):
         ladders.toll.swaps.clusters[:] = False  # so that spins at the end of a scan are those that were recorded,
-        tops = [int(k) for k in lane[[2, 5]]]
+        tops = [int(k) for k in lane[2::3]]
         batches += ladders.advance(1).batches[0]
         for k in tops:  # but for the place on the ladder
             s = ladders.lanes[:, k].astype(float)
-            t = -np.tanh(CHAIN.r + CHAIN.M @ s)
+            t = -np.tanh(target.r + target.M @ s)
             mean += t
             pairs += 0.5 * (np.outer(s, t) + np.outer(t, s))
     sums = [*batches, *ladders.open_sums()]
-    assert sum(batch["events"][MEANS] for batch in sums) == 100
+    assert sum(batch["events"][MEANS] for batch in sums) == 50 * sampler.ladders
     assert sum(batch["mean"] for batch in sums) == pytest.approx(mean, abs=1e-9)
     off = ~np.eye(4, dtype=bool)
     assert sum(batch["pair_mean"] for batch in sums).reshape(4, 4)[off] == pytest.approx(pairs[off], abs=1e-9)
 
 
-@pytest.mark.parametrize("target", [CHAIN, WALLS, TERMS], ids=["couplings", "factors", "terms"])
-def test_a_run_of_pairs_agrees_with_enumeration(target):
+@pytest.mark.parametrize(
+    ("target", "sampler"),
+    [(CHAIN, PAIR), (CHAIN, TWO_PAIRS), (DENSE, THREE), (WALLS, PAIR), (TERMS, PAIR)],
+    ids=["couplings", "two pairs", "dense", "factors", "terms"],
+)
+def test_a_run_of_several_ladders_agrees_with_enumeration(target, sampler):
     """Catches sums of log Z that count both ladders twice, and means or pairs of the wrong lanes."""
-    run = bouncy.sample(target, PAIR, chains=4, draws=4000, pairs="all", seed=base_seed())
+    run = bouncy.sample(target, sampler, chains=4, draws=4000, pairs="all", seed=base_seed())
     exact = bouncy.exact(target)
     assert np.abs((run.mean - exact.mean) / run.mean_se).max() < 6.0
     off = ~np.eye(target.d, dtype=bool)
@@ -234,7 +260,8 @@ def test_a_run_of_pairs_agrees_with_enumeration(target):
     assert abs(high + np.log(possible) - exact.log_z) < 0.2
     ladder = run.ladder
     assert 0.5 < ladder.round_trips.sum() / (4 * ladder.expected_round_trips) < 1.2
-    assert "clusters exchanged at 2 of them" in str(run.summary())
+    assert ("clusters exchanged at 2 of them" in str(run.summary())) == bool(sampler.clusters)
+    assert f"{sampler.ladders} ladders" in str(run.summary())
 
 
 def test_the_pilot_finds_rungs_with_clusters():
@@ -252,8 +279,16 @@ def test_the_pilot_finds_rungs_with_clusters():
     dense = bouncy.MRF.random(20, sigma_M=1.0, seed=0)
     found, _ = bouncy.Tempered(rungs=8).prepared(dense, np.random.SeedSequence(0))
     assert found.clusters == ()
+    assert found.ladders == 4
+    assert bouncy.Tempered(ladders=3).prepared(dense, np.random.SeedSequence(0))[0].ladders == 3
+    odd, _ = bouncy.Tempered(rungs=8, ladders=1).prepared(sparse, np.random.SeedSequence(0))
+    assert (odd.ladders, odd.clusters) == (1, ())
+    by_address, _ = bouncy.Tempered(rungs=8).prepared(TERMS, np.random.SeedSequence(0))
+    assert by_address.ladders == 1 + bool(by_address.clusters), "where lanes cost as much as chains"
     without, _ = bouncy.Tempered(rungs=8, clusters=False).prepared(sparse, np.random.SeedSequence(0))
-    assert without.ladders == 1
+    assert (without.ladders, without.clusters) == (8, ())
+    large, _ = bouncy.Tempered(rungs=40).prepared(dense, np.random.SeedSequence(0))
+    assert large.ladders == 1
 
 
 @pytest.mark.parametrize("clusters", ["all", [0], [3], [1, 1], [1.5], 3])
@@ -261,6 +296,17 @@ def test_rungs_that_cannot_be_are_refused(clusters):
     """Catches clusters at the reference, at rungs that do not exist, and twice at one."""
     with pytest.raises((ValueError, TypeError), match="clusters"):
         bouncy.Tempered(ladder=LADDER, clusters=clusters)
+
+
+def test_numbers_of_ladders_that_cannot_be_are_refused():
+    """Catches a ladder without a partner to exchange clusters with, and several ladders of swaps."""
+    with pytest.raises(ValueError, match="ladders is 3; expected an even number"):
+        bouncy.Tempered(ladder=LADDER, ladders=3, clusters=[1])
+    with pytest.raises(ValueError, match="ladders"):
+        bouncy.Tempered(ladders=0)
+    sums = bouncy.MRF.random(6, seed=0).fixed_sum(0)
+    with pytest.raises(ValueError, match=r"ladders is 2; a chain that is moved by .* has one ladder"):
+        bouncy.sample(sums, bouncy.Tempered(ladder=LADDER, ladders=2), draws=10, seed=0)
 
 
 def test_targets_without_clusters_are_refused():

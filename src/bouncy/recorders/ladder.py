@@ -123,8 +123,8 @@ def _record_sweep(recorder, toll, target, s, sweep_time):
     read_lanes(target, s, at_target, cold.spins, toll.attempt.cost, toll.log_prob, cold.means)
     cold.value[0] = toll.log_prob[lane]
     record_sweep(recorder.chain, cold, recorder.s, sweep_time)
-    if at_target.size > 1:
-        record_means(recorder.chain, ColdView(cold.spins[1:], cold.means[1:], cold.value), cold.spins[1])
+    for n in range(1, at_target.size):
+        record_means(recorder.chain, ColdView(cold.spins[n:], cold.means[n:], cold.value), cold.spins[n])
     best, better = recorder.best_log_prob[0], 0
     for k in range(toll.swaps.lane.size):
         better += toll.log_prob[k] > best
@@ -143,7 +143,7 @@ def _has_room(recorder):
 
 @helper
 def record_ladder(recorder, toll):
-    """Account for the values of V and the probabilities of swaps at the end of a scan, of two ladders by half each."""
+    """Account for the values of V and the probabilities of swaps at the end of a scan, of each ladder by its share."""
     swaps = toll.swaps
     rungs, size = swaps.b.size, swaps.lane.size
     for first in range(0, size, rungs):

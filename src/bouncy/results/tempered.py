@@ -109,7 +109,7 @@ class Ladder:
 
     @property
     def expected_round_trips(self) -> float:
-        """Round trips of a chain, of both ladders where it has two, whose states forget themselves between swaps."""
+        """Round trips of a chain, of all its ladders, whose states forget themselves between swaps."""
         refused = 1.0 - self["acceptance"][:-1]
         with np.errstate(divide="ignore"):
             return float(self.ladders * self.scans / (2.0 + 2.0 * (refused / (1.0 - refused)).sum()))
@@ -296,6 +296,7 @@ class TemperedRun(SpinRun):
         ladder, low_high = self.ladder, self.log_z_bounds
         report["ladder"] = {
             "rungs": len(ladder),
+            "ladders": self.sampler.ladders,
             "clusters": list(self.sampler.clusters or ()),
             "sweeps_per_swap": self.sampler.sweeps_per_swap,
             "scans_per_exchange": self.sampler.scans_per_exchange if self.sampler.clusters else None,
@@ -365,9 +366,10 @@ class TemperedRun(SpinRun):
         low, high = self.log_z_bounds
         swept = counted(self.sampler.sweeps_per_swap, "sweeps")
         pair = f", clusters exchanged at {len(self.sampler.clusters)} of them" if self.sampler.clusters else ""
+        several = "" if self.sampler.ladders == 1 else f"{self.sampler.ladders} ladders of "
         return spin_summary(self, [
             f"{'log Z':>14}: {self.log_z:.4f} +- {self.log_z_se:.2g}, forward {low:.4f}, reverse {high:.4f}",
-            f"{'ladder':>14}: {counted(len(ladder), 'rungs')}{pair}, {swept} between swaps, "
+            f"{'ladder':>14}: {several}{counted(len(ladder), 'rungs')}{pair}, {swept} between swaps, "
             f"barrier {ladder.barrier:.1f}, {counted(int(ladder.round_trips.sum()), 'round trips')}",
         ])  # fmt: skip
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -36,8 +36,11 @@ _FIRST, _ROUNDS, _MOST_ROUNDS = 32, 5, 8
 _MOST_SPREAD, _LARGEST_VALUE = 1e9, 1e100
 # Rungs to begin with, and at most.
 _RUNGS, _MOST_RUNGS = 16, 256
-# Rungs of sparse models come by so many: a pair of ladders fills the widest vectors.
+# Rungs that are cheap come by so many: a pair of ladders fills the widest vectors.
 _TOGETHER = 16
+# Lanes up to which a chain has several ladders: where they are cheap, and where twice as many take 1.2 to 1.6 times as
+# long, as on dense models.
+_MANY_LANES, _SOME_LANES = 64, 32
 # Share of refused swaps above which there are too few rungs to tell.
 _TOO_FEW = 0.7
 # The barrier is known when it changes by no more than this share from one round to the next.
@@ -73,7 +76,9 @@ def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence, pairs: 
         now = _fitted(asked, target, _means_of_a_chain(asked, target, chain_seed), generator)
     values = _values(target, np.zeros(target.d) if now.fields is None else np.array(now.fields), generator)
     ladder = _first_ladder(asked.rungs or _RUNGS, values) if asked.ladder is None else asked.ladder
-    now = replace(now, rungs=len(ladder), ladder=ladder, sweeps_per_swap=asked.sweeps_per_swap or 1, clusters=())
+    now = replace(
+        now, rungs=len(ladder), ladder=ladder, sweeps_per_swap=asked.sweeps_per_swap or 1, ladders=1, clusters=()
+    )
     states, barrier = None, np.inf
     for k, round_seed in enumerate(steps_of_pilot(round_seeds, "finding a ladder")):
         worker = LadderWorker(target, now, Plan(pairs=pairs), round_seed, states)
@@ -90,21 +95,37 @@ def tuned(asked: Tempered, target: Target, seed: np.random.SeedSequence, pairs: 
         now, places = _next(asked, now, sums, refused, crowded)
         states = states[places]
     now = _settled(asked, now, target, sums, refused)
-    if asked.clusters is None:
-        return _with_clusters(now, target, cluster_seed, pairs)
-    return now.with_clusters(asked.clusters)
+    if asked.clusters is None and (asked.ladders is None or asked.ladders % 2 == 0):
+        now = _with_clusters(now, target, cluster_seed, pairs)
+    elif asked.clusters:
+        now = replace(now, clusters=asked.clusters, ladders=2)
+    return replace(now, ladders=asked.ladders or _ladders(now, target))
+
+
+def _ladders(now: Tempered, target: Target) -> int:
+    """Return the number of ladders of a chain: of a pair, or one, as many as share the widest vectors."""
+    lanes = None if now.clock.family == "pairs" else target.lanes(1)
+    room = 1 if lanes is None else _MANY_LANES if _are_cheap(lanes) else _SOME_LANES
+    pairs_or_single = now.ladders or 1
+    return pairs_or_single * max(1, room // (pairs_or_single * len(now.ladder)))
+
+
+def _are_cheap(lanes: Any) -> bool:
+    """Say whether more lanes take little time: where what a site costs is added up from few neighbours."""
+    from bouncy.targets.field_lanes import SparseLanes  # which few runs need
+
+    return isinstance(lanes, SparseLanes)
 
 
 def _with_clusters(now: Tempered, target: Target, seed: np.random.SeedSequence, pairs: str) -> Tempered:
     """Return the sampler with clusters exchanged where that pays: at cold rungs, if these are not all that differs."""
-    from bouncy.samplers.tempered import EXCHANGE_EVERY
     from bouncy.workers.ladder import LadderWorker
 
     rungs = range(len(now.ladder) // 2, len(now.ladder))
     edges = target.edges() if now.can_trade_clusters(target) else None
     if edges is None or len(now.ladder) < _FEWEST_RUNGS:
-        return now.with_clusters(())
-    worker = LadderWorker(target, now.with_clusters(tuple(rungs)), Plan(pairs=pairs), seed, None)
+        return now
+    worker = LadderWorker(target, replace(now, ladders=2, clusters=tuple(rungs)), Plan(pairs=pairs), seed, None)
     _advanced(worker, _CLUSTER_SCANS, now.sweeps_per_swap or 1)  # to forget the starts
     found = np.zeros((2, len(rungs)))
     for _ in range(_CLUSTER_LOOKS):
@@ -112,8 +133,11 @@ def _with_clusters(now: Tempered, target: Target, seed: np.random.SeedSequence, 
         one, other = np.split(_by_rung(worker), 2)
         found += _cluster_sizes(edges, (one != other)[rungs[0] :])
     chosen = tuple(k for k, size, apart in zip(rungs, *found, strict=True) if size < _LARGEST_CLUSTER * apart)
+    if not chosen:
+        return now
     size, apart = found.sum(axis=1)
-    return now.with_clusters(chosen, EXCHANGE_EVERY if size < _LARGE_CLUSTERS * apart else _RARELY)
+    every = now.scans_per_exchange or (None if size < _LARGE_CLUSTERS * apart else _RARELY)
+    return replace(now, ladders=2, clusters=chosen, scans_per_exchange=every)
 
 
 def _cluster_sizes(edges: scipy.sparse.csr_array, apart: NDArray[np.bool_]) -> Array:
@@ -170,14 +194,9 @@ def _evened(b: Array, refused: Array, rungs: int) -> Array:
 
 
 def _wanted(target: Target, barrier: float) -> int:
-    """Return the number of rungs: twice the barrier, and as many more as lanes are worked on together.
-
-    Where lanes are cheap, because what a site costs is added up from few neighbours, more rungs pay.
-    """
-    from bouncy.targets.field_lanes import SparseLanes  # which few runs need
-
+    """Return the number of rungs: twice the barrier, more where they are cheap, up to what is worked on together."""
     lanes = target.lanes(1)
-    if isinstance(lanes, SparseLanes):
+    if _are_cheap(lanes):
         n, together = 2.5 * barrier, _TOGETHER
     else:
         n, together = 2.0 * barrier, 1 if lanes is None else WIDTH

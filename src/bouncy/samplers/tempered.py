@@ -19,7 +19,7 @@ from bouncy.workers.contract import Plan, Worker
 
 _BASE = Metropolis()
 # Scans from one exchange of clusters to the next, where nobody says so.
-EXCHANGE_EVERY = 4
+_EXCHANGE_EVERY = 4
 # Shortest default warm-up, in scans.
 _WARMUP = 500
 
@@ -49,12 +49,13 @@ class Tempered(SpinSampler):
         target is uniform on the allowed states.
     ladder : array_like, optional
         The values b, from 0 to 1.
+    ladders : int, optional
+        Ladders of a chain, which share a clock. Draws are those of one of them, means and log Z those of all. By
+        default two where clusters are exchanged, otherwise one, and more on an `MRF` as long as they take little time.
     clusters : sequence of int or False, optional
-        Rungs at which a second ladder of the same chain exchanges clusters with the first (Houdayer): spins of a
-        connected component of sites at which both differ. For an `MRF` with few couplings per site, a `FactorGraph`
-        and a `Polynomial`; by default the colder half of the rungs, where a pilot finds that clusters are not just all
-        sites at which two states differ.
-        Draws are then those of one ladder, and means and log Z those of both.
+        Rungs at which pairs of ladders exchange clusters (Houdayer): spins of a connected component of sites at which
+        both differ. For an `MRF` with few couplings per site, a `FactorGraph` and a `Polynomial`; by default the colder
+        half of the rungs, where a pilot finds that clusters are not just all sites at which two states differ.
     scans_per_exchange : int, optional
         Scans from one exchange of clusters to the next; by default 4, and 12 where a pilot finds that clusters are most
         of what differs.
@@ -82,6 +83,7 @@ class Tempered(SpinSampler):
     sweeps_per_swap: int | None = None
     reference: Any = None
     ladder: Any = None
+    ladders: int | None = None
     clusters: Any = None
     scans_per_exchange: int | None = None
 
@@ -98,7 +100,7 @@ class Tempered(SpinSampler):
             object.__setattr__(self, "rungs", b.size)
         if self.rungs is not None and check_count("rungs", self.rungs) < 2:
             raise ValueError("rungs is 1; expected 2 at least, the reference and the target")
-        for name in ("sweeps_per_swap", "scans_per_exchange"):
+        for name in ("sweeps_per_swap", "ladders", "scans_per_exchange"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
         if isinstance(self.reference, str):
@@ -111,6 +113,11 @@ class Tempered(SpinSampler):
             object.__setattr__(self, "reference", tuple(fields.tolist()))
         if self.clusters is not None:
             object.__setattr__(self, "clusters", self._read_clusters())
+        if self.clusters:
+            object.__setattr__(self, "ladders", self.ladders or 2)
+            object.__setattr__(self, "scans_per_exchange", self.scans_per_exchange or _EXCHANGE_EVERY)
+            if self.ladders is not None and self.ladders % 2:
+                raise ValueError(f"ladders is {self.ladders}; expected an even number: pairs of them exchange clusters")
 
     def _read_clusters(self) -> tuple[int, ...]:
         if self.clusters is False:
@@ -160,11 +167,6 @@ class Tempered(SpinSampler):
     def refusal(self, target: Target) -> str | None:
         return replace(self, base=self.base_on(target)).base_sampler.refusal(target)
 
-    @property
-    def ladders(self) -> int:
-        """Number of ladders of a chain: two where they exchange clusters."""
-        return 2 if self.clusters else 1
-
     def can_trade_clusters(self, target: Target) -> bool:
         """Say whether clusters of a target are known: which sites share a coupling, a factor or a term."""
         from bouncy.targets.field_lanes import DenseLanes  # which few runs need
@@ -208,15 +210,16 @@ class Tempered(SpinSampler):
                 f"clusters are those of sparse couplings, factors or terms, moved by flips; {target!r:.80} with base "
                 f"{asked.base_sampler.name} has none: leave clusters out"
             )
+        if asked.ladders not in (None, 1) and asked.clock.family == "pairs":
+            raise ValueError(
+                f"ladders is {asked.ladders}; a chain that is moved by {asked.base_sampler.name} has one ladder: leave "
+                "ladders out, and ask for more chains"
+            )
         if asked.ladder is not None and asked.sweeps_per_swap is not None and asked.reference != "fitted":
-            return asked.with_clusters(asked.clusters or ()), ""
+            return replace(asked, clusters=asked.clusters or (), ladders=asked.ladders or 1), ""
         from bouncy.samplers._pilot import tuned
 
         return tuned(asked, target, seed, pairs), ""
-
-    def with_clusters(self, rungs: tuple[int, ...], every: int = EXCHANGE_EVERY) -> Tempered:
-        """Return the sampler that exchanges clusters at some rungs, after `every` so many scans by default."""
-        return replace(self, clusters=rungs, scans_per_exchange=self.scans_per_exchange or every)
 
     def _check_target(self, target: Any) -> None:
         if not isinstance(target, Target):

@@ -107,7 +107,7 @@ class Header:
             lanes=whole("lanes", self._entries.get("lanes", 1), 1, 2**20),  # version 0.2 had none, nor the next
             choice=_text("choice", self._entries.get("choice", "")),
         )
-        if setup.is_tempered and (not setup.rungs or setup.sampler.sweeps_per_swap is None):
+        if setup.is_tempered and not all((setup.rungs, setup.sampler.ladders, setup.sampler.sweeps_per_swap)):
             raise ValueError("its ladder is not known")
         if setup.is_clustered and (not spins or getattr(setup.sampler, "clusters", 1) is None):
             raise ValueError("the number of clusters in its sweeps is not known")

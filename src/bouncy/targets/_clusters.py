@@ -74,35 +74,38 @@ def new_partners(d: int, rungs: int) -> Partners:
 
 
 @helper
-def trade_spins(joints, s, partners, rng):
+def trade_spins(joints, s, begin, partners, rng):
     """Exchange a cluster between each lane and its partner: that of a site at which they differ.
+
+    The first of both ladders has its lanes from `begin` on, the second next to them.
 
     Of these sites it is the first one from a random site on. They are the same after an exchange, so that the way back
     has the same probability.
     """
     rungs, second, turned = partners.lane.size, partners.second, partners.turned
+    next_ladder = begin + rungs
     for v in range(second.shape[0]):
-        first, end = rungs + WORD * v, rungs + min(WORD * (v + 1), rungs)
+        first, end = WORD * v, min(WORD * (v + 1), rungs)
         for i in range(s.shape[0]):
-            second[v, i] = read_word(s, i, first, end)
+            second[v, i] = read_word(s, i, next_ladder + first, next_ladder + end)
             turned[v, i] = _NONE
     for v in range(second.shape[0]):
         first, end = WORD * v, min(WORD * (v + 1), rungs)
         for i in range(s.shape[0]):
-            partners.apart[i] = read_word(s, i, first, end)
+            partners.apart[i] = read_word(s, i, begin + first, begin + end)
         partners.traded[v] = _tell_apart(partners, first, end)
         _begin(partners, first, end, partners.traded[v], rng)
         _grow(joints, partners.apart, partners.joined)
         for i in range(s.shape[0]):
-            turn_word(s, i, first, end, partners.joined[i])
+            turn_word(s, i, begin + first, begin + end, partners.joined[i])
         for k in range(first, end):
             other = partners.lane[k]
             if other != ALONE:
                 _take_bits(turned[other // WORD], other % WORD, partners.joined, k - first)
     for v in range(second.shape[0]):
-        first, end = rungs + WORD * v, rungs + min(WORD * (v + 1), rungs)
+        first, end = WORD * v, min(WORD * (v + 1), rungs)
         for i in range(s.shape[0]):
-            turn_word(s, i, first, end, turned[v, i])
+            turn_word(s, i, next_ladder + first, next_ladder + end, turned[v, i])
 
 
 @helper

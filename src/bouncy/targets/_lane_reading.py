@@ -105,10 +105,17 @@ def _add_pairs(out, weight, alone, pairs):
 
 @helper
 def write_log_odds(reading, spins, out):
-    """Write log p(s_i = 1) - log p(s_i = -1) given all others, of up to two states (n, d), into `out`, (n, d or more).
+    """Write log p(s_i = 1) - log p(s_i = -1) given all others, of some states (n, d), into `out`, (n, d or more).
 
     What is written is right for sites that are alike.
     """
+    for n in range(0, spins.shape[0], 2):
+        _write_two(reading, spins[n : n + 2], out[n : n + 2])
+
+
+@helper
+def _write_two(reading, spins, out):
+    """Do so for two states at most."""
     d, ups, counts = spins.shape[1], reading.ups, reading.counts
     for i in range(d):
         ups[i] = 0

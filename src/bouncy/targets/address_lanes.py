@@ -167,7 +167,10 @@ def _park(view, n, k):
 @helper
 def is_parked(view, k):
     """Say whether a lane is drawn without regard to walls."""
-    return k == view.parked[0] or k == view.parked[-1]
+    found = False
+    for lane in view.parked:
+        found |= lane == k
+    return found
 
 
 @implements(init_lanes, LinkedLanes)
@@ -242,15 +245,15 @@ def _read(view, s, which, spins, cost, values, means):
 
 
 @implements(trade_clusters, LinkedLanes)
-def _trade(view, s, partners, rng):
+def _trade(view, s, begin, partners, rng):
     if lanes_failed(view):
         return
-    trade_spins(view.joints, s, partners, rng)
+    trade_spins(view.joints, s, begin, partners, rng)
     rungs = partners.lane.size
     for k in range(rungs):
         if partners.traded[k // WORD] >> np.uint64(k % WORD) & np.uint64(1):
-            _begin_anew(view, s, k)
-            _begin_anew(view, s, rungs + partners.lane[k])
+            _begin_anew(view, s, begin + k)
+            _begin_anew(view, s, begin + rungs + partners.lane[k])
 
 
 @helper

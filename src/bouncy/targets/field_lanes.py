@@ -369,12 +369,12 @@ def _read_sparse(view, s, which, spins, cost, log_prob, means):
 
 
 @implements(trade_clusters, SparseLanes)
-def _trade_sparse(view, s, partners, rng):
-    trade_spins(view.joints, s, partners, rng)
+def _trade_sparse(view, s, begin, partners, rng):
+    trade_spins(view.joints, s, begin, partners, rng)
 
 
 @implements(trade_clusters, DenseLanes)
-def _trade_dense(view, s, partners, rng):
+def _trade_dense(view, s, begin, partners, rng):
     pass  # where all sites are coupled the whole states would be exchanged
 
 

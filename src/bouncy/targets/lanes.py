@@ -64,8 +64,8 @@ def read_lanes(view, s, which, spins, cost, log_prob, means):
 
 
 @generic
-def trade_clusters(view, s, partners, rng):
-    """Exchange the spins of a cluster between lanes that are `partners` (see `targets/_clusters.py`).
+def trade_clusters(view, s, begin, partners, rng):
+    """Exchange the spins of a cluster between lanes from `begin` on and their `partners` (see `targets/_clusters.py`).
 
     Clusters are made of sites that share a coupling, a factor or a term, so that log p of both lanes together stays
     what it is.

@@ -4,9 +4,9 @@ Rung k samples log q + b_k (log p - log q), 0 = b_0 < ... < b_n = 1. With V = lo
 probability min(1, exp((b_{k+1} - b_k) (V_k - V_{k+1}))): even pairs after even scans, odd ones after odd scans. Lanes
 trade temperatures, never states. At b = 0 a site is drawn from q whenever it is tried, so that a lane forgets there.
 
-A chain may be a pair of ladders. Lanes at the same rung of both then exchange clusters: the spins of a connected
-component of sites at which they differ. What one lane gains in log p the other loses, so that every exchange is
-accepted (Zhu, Ochoa & Katzgraber 2015, after Houdayer 2001).
+A chain may be several ladders, and these in pairs. Lanes at the same rung of a pair then exchange clusters: the spins
+of a connected component of sites at which they differ. What one lane gains in log p the other loses, so that every
+exchange is accepted (Zhu, Ochoa & Katzgraber 2015, after Houdayer 2001).
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class Swaps(NamedTuple):
 
     rng: NDArray[np.uint64]  # (4,)
     b: NDArray[np.float64]  # (rungs,)
-    lane: NDArray[np.int64]  # (rungs,) the lane of each rung; (2 rungs,) of a pair of ladders, the chain's own last
+    lane: NDArray[
+        np.int64
+    ]  # (rungs,) the lane of each rung; (ladders * rungs,) one ladder after the other, the chain's own last
     turn: NDArray[np.int64]  # (1,) scans so far, modulo 2 `every`: even pairs are next after an even number of them
     course: NDArray[np.int64]  # like `lane`, where that lane was last
     trips: NDArray[np.int64]  # (1,) from the reference to the target and back, since the beginning
@@ -81,16 +83,16 @@ def new_ladder_toll(
     rng: NDArray[np.uint64],
     swap_rng: NDArray[np.uint64],
     constant: float | None = None,
+    ladders: int = 1,
     clusters: Sequence[int] = (),
     every: int = 1,
 ) -> LadderToll:
     """Return a toll of lanes, the first of which begin at the temperatures b in their order; others stay at b = 0.
 
-    `constant` is what normalises q, by default that of independent spins in the fields `reference`, (d,). If there are
-    rungs that exchange `clusters`, after `every` so many scans, there are two ladders.
+    `constant` is what normalises q, by default that of independent spins in the fields `reference`, (d,). Pairs of
+    ladders exchange `clusters` at some rungs after `every` so many scans.
     """
     width, rungs, d = rng.shape[1], b.size, reference.size
-    ladders = 2 if clusters else 1
     swaps = Swaps(
         rng=swap_rng,
         b=b,
@@ -138,8 +140,9 @@ def _exchange(toll, target, recorder, s):
     share_out(toll)
     for n in range(swaps.lane.size // rungs):
         park_lane(target, n, swaps.lane[n * rungs])
-    if swaps.lane.size > rungs and swaps.turn[0] % swaps.every == 0:
-        _trade_clusters(swaps, target, s)
+    if swaps.turn[0] % swaps.every == 0:
+        for first in range(0, swaps.lane.size - rungs, 2 * rungs):
+            _trade_clusters(swaps, target, s, first)
     swaps.turn[0] = (swaps.turn[0] + 1) % (2 * swaps.every)
 
 
@@ -184,14 +187,16 @@ def _trade(row, k, swap):
 
 
 @helper
-def _trade_clusters(swaps, target, s):
-    """Exchange clusters between both ladders, at all rungs that do."""
+def _trade_clusters(swaps, target, s, first):
+    """Exchange clusters between a ladder, whose lanes are those from `first` on, and the next, at all rungs that do."""
     rungs, partner, some = swaps.b.size, swaps.partners.lane, False
+    second = first + rungs
     for k in range(rungs):
-        partner[swaps.lane[k]] = swaps.lane[rungs + k] - rungs if swaps.clusters[k] else ALONE
+        other = swaps.lane[second + k] - second
+        partner[swaps.lane[first + k] - first] = other if swaps.clusters[k] else ALONE
         some |= swaps.clusters[k]
     if some:
-        trade_clusters(target, s, swaps.partners, swaps.rng)
+        trade_clusters(target, s, first, swaps.partners, swaps.rng)
 
 
 @helper

@@ -48,8 +48,8 @@ class LadderWorker(OneChainWorker):
     seed : SeedSequence
         Source of all randomness.
     start : ndarray or None
-        Spins that all rungs start from, shape (d,), or of each, (rungs, d), of both ladders where there are two; None
-        takes those of the target.
+        Spins that all rungs start from, shape (d,), or of each of all ladders, (ladders * rungs, d); None takes those
+        of the target.
     first : int
         Index of the chain.
     """
@@ -68,10 +68,11 @@ class LadderWorker(OneChainWorker):
         start_seed, sampler_seed = seed.spawn(2)
         clock_seed, toll_seed, swap_seed = sampler_seed.spawn(3)
         self._in_pairs = sampler.clock.family == "pairs"
-        lanes = sampler.ladders * b.size
+        ladders = sampler.ladders or 1
+        lanes = ladders * b.size
         view = None if self._in_pairs else target.lanes(padded(lanes), ladder=True)
         width = lanes if view is None else padded(lanes)
-        self.view = address_lanes(target, width, sampler.ladders) if view is None else view
+        self.view = address_lanes(target, width, ladders) if view is None else view
         self.lanes = aligned_empty(d, width, dtype=np.int8)
         rows = random_starts(target, start_seed, lanes) if start is None else np.broadcast_to(start, (lanes, d))
         for k in range(width):
@@ -82,8 +83,8 @@ class LadderWorker(OneChainWorker):
         reference = np.zeros(d) if sampler.fields is None else np.array(sampler.fields)
         log_size = None if target.constraint is None else target.constraint.log_size
         self.toll = new_ladder_toll(
-            sampler.base_sampler.lane_toll, b, reference, rng, new_state(swap_seed), log_size, sampler.clusters or (),
-            sampler.scans_per_exchange or 1,
+            sampler.base_sampler.lane_toll, b, reference, rng, new_state(swap_seed), log_size, ladders,
+            sampler.clusters or (), sampler.scans_per_exchange or 1,
         )  # fmt: skip
         self._reference = new_reference(d, target.constraint)
         self.s = self.lanes[:, lanes - 1].copy()
@@ -93,7 +94,7 @@ class LadderWorker(OneChainWorker):
         self.best, self.best_log_prob = self.s.copy(), np.full(1, -np.inf)
         self.begun_trips = np.zeros(1, np.int64)
         self.since_resync = np.zeros(1, np.int64)
-        self._cold = new_cold_view(sampler.ladders, d)
+        self._cold = new_cold_view(ladders, d)
         self._events = np.zeros((5, width))
         self._values = np.empty((0, b.size))
         self._times = np.empty(BUFFER)
