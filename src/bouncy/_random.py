@@ -22,28 +22,45 @@ def new_state(seed: np.random.SeedSequence) -> NDArray[np.uint64]:
 
 
 @helper
-def _rotate_left(x, k):
-    return (x << np.uint64(k)) | (x >> np.uint64(64 - k))
+def step(a, b, c, d):
+    """Return the 64 random bits of a state and the four words of the next one: of numbers, or of vectors of them."""
+    x = a + d
+    bits = ((x << np.uint64(23)) | (x >> np.uint64(41))) + a
+    t = b << np.uint64(17)
+    c ^= a
+    d ^= b
+    b ^= c
+    a ^= d
+    c ^= t
+    return bits, a, b, c, (d << np.uint64(45)) | (d >> np.uint64(19))
 
 
 @helper
 def next_bits(state):
     """Return the next 64 random bits."""
-    result = _rotate_left(state[0] + state[3], 23) + state[0]
-    t = state[1] << np.uint64(17)
-    state[2] ^= state[0]
-    state[3] ^= state[1]
-    state[1] ^= state[2]
-    state[0] ^= state[3]
-    state[2] ^= t
-    state[3] = _rotate_left(state[3], 45)
-    return result
+    bits, state[0], state[1], state[2], state[3] = step(state[0], state[1], state[2], state[3])
+    return bits
 
 
 @helper
 def uniform(state):
     """Return a uniform number in (0, 1], a multiple of 2^-53."""
-    return (np.int64(next_bits(state) >> np.uint64(11)) + 1) * _ULP
+    return _unit(next_bits(state))
+
+
+@helper
+def _unit(bits):
+    return (np.int64(bits >> np.uint64(11)) + 1) * _ULP
+
+
+@helper
+def fill_uniform(state, out):
+    """Fill `out` with what `uniform` returns, one after the other; the state stays in registers meanwhile."""
+    a, b, c, d = state[0], state[1], state[2], state[3]
+    for i in range(out.size):
+        bits, a, b, c, d = step(a, b, c, d)
+        out[i] = _unit(bits)
+    state[0], state[1], state[2], state[3] = a, b, c, d
 
 
 @helper

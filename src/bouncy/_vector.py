@@ -19,6 +19,7 @@ from scipy.special import erfcx
 
 from bouncy._inlining import INLINED
 from bouncy._lane_loop import FLOAT32, FLOAT64, INT32, INT64, WIDTH, Row, Vector, lane_loop
+from bouncy._random import step
 
 # Untyped, as the annotations of numba do not fit functions with arguments.
 intrinsic: Any = numba_intrinsic
@@ -178,20 +179,6 @@ STEP = 2.0**-23
 
 
 @vectorised
-def _step(a, b, c, d):
-    """Return 64 random bits and the next state of xoshiro256++ (see `bouncy._random`)."""
-    x = a + d
-    bits = ((x << np.uint64(23)) | (x >> np.uint64(41))) + a
-    t = b << np.uint64(17)
-    c ^= a
-    d ^= b
-    b ^= c
-    a ^= d
-    c ^= t
-    return bits, a, b, c, (d << np.uint64(45)) | (d >> np.uint64(19))
-
-
-@vectorised
 def _unit(bits):
     # The first 52 bits behind those of 1.0 make a number in [1, 2).
     return (_as_float((bits >> _UNUSED) | _ONE) - 1.0) + _HALF
@@ -208,7 +195,7 @@ def _draw(*rows: Row) -> None:
     states, out = rows[:4], rows[4:]
     a, b, c, d = (row.read() for row in states)
     for high, low in zip(out[::2], out[1::2], strict=True):
-        bits, a, b, c, d = _step(a, b, c, d)
+        bits, a, b, c, d = step(a, b, c, d)
         high.write(_beginning(bits, 41))
         low.write(_beginning(bits, 9))
     for row, word in zip(states, (a, b, c, d), strict=True):
@@ -227,7 +214,7 @@ def draw_beginnings(states, out):
 @vectorised
 def draw_uniform(states, k):
     """Return a uniform number in (0, 1) from the generator of lane k."""
-    bits, a, b, c, d = _step(states[0, k], states[1, k], states[2, k], states[3, k])
+    bits, a, b, c, d = step(states[0, k], states[1, k], states[2, k], states[3, k])
     states[0, k], states[1, k], states[2, k], states[3, k] = a, b, c, d
     return _unit(bits)
 

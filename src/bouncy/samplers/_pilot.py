@@ -59,7 +59,7 @@ _STATES = 256
 _CLUSTER_SCANS, _CLUSTER_LOOKS, _FEWEST_RUNGS, _LARGEST_CLUSTER = 128, 8, 8, 0.9
 # The share beyond which exchanges are rare, as they change little: on slabs of a cube those after 4 or 16 scans are as
 # good for the same time; on strips, where the share is a half, those after 4 make squared errors smaller by a fifth.
-_LARGE_CLUSTERS, _RARELY = 2 / 3, 12
+_LARGE_CLUSTERS, _RARELY = 2 / 3, 16
 # Means of a fitted reference stay away from -1 and 1, so that it forbids nothing.
 _LARGEST_MEAN = 0.95
 

@@ -31,8 +31,8 @@ BUGS: tuple[Bug, ...] = (
         (
             Edit(
                 "recorders/ladder.py",
-                "ColdView(cold.spins[1:], cold.means[1:], cold.value), cold.spins[1])",
-                "ColdView(cold.spins[1:], cold.means[1:], cold.value), recorder.s)",
+                "ColdView(cold.spins[n:], cold.means[n:], cold.value), cold.spins[n])",
+                "ColdView(cold.spins[n:], cold.means[n:], cold.value), recorder.s)",
             ),
         ),
         (controls("test_both_ladders_of_a_pair_are_recorded"),),
@@ -64,8 +64,8 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "L4",
         "swaps decide by the values after the scan before",
-        (Edit(LADDER_TOLL, "_look_at(swaps.b, toll.log_prob, ", "_look_at(swaps.b, before, "),),
-        ("tests/workers/test_ladder_pairs.py::test_both_ladders_keep_their_law[couplings]",),
+        (Edit(LADDER_TOLL, "_look_at(swaps.b, toll.log_prob, ", "_look_at(swaps.b, toll.swaps.before, "),),
+        ("tests/workers/test_ladder_pairs.py::test_ladders_keep_their_law[couplings]",),
     ),
     Bug(
         "L5",
@@ -176,10 +176,10 @@ BUGS: tuple[Bug, ...] = (
             Edit(
                 LADDER_TOLL,
                 "        swaps.before[k] = swaps.value[k]\n",
-                "        swaps.before[k] = swaps.value[k]\n    _trade_clusters(swaps, target, s)\n",
+                "        swaps.before[k] = swaps.value[k]\n    _trade_clusters(swaps, target, s, 0)\n",
             ),
         ),
-        ("tests/workers/test_ladder_pairs.py::test_both_ladders_keep_their_law[couplings]",),
+        ("tests/workers/test_ladder_pairs.py::test_ladders_keep_their_law[couplings]",),
     ),
     Bug(
         "L31",
@@ -199,11 +199,11 @@ BUGS: tuple[Bug, ...] = (
         (
             Edit(
                 LADDER_RECORDER,
-                "ColdView(cold.spins[1:], cold.means[1:], cold.value), cold.spins[1])",
-                "ColdView(cold.spins[1:], cold.means[1:], cold.value), recorder.s)",
+                "ColdView(cold.spins[n:], cold.means[n:], cold.value), cold.spins[n])",
+                "ColdView(cold.spins[n:], cold.means[n:], cold.value), recorder.s)",
             ),
         ),
-        ("tests/workers/test_ladder_pairs.py::test_means_are_those_of_both_ladders",),
+        ("tests/workers/test_ladder_pairs.py::test_means_are_those_of_all_ladders[pair]",),
     ),
     Bug(
         "L27",
@@ -215,7 +215,7 @@ BUGS: tuple[Bug, ...] = (
                 "_add_ladder(recorder, swaps, first, 1.0)",
             ),
         ),
-        ("tests/workers/test_ladder_pairs.py::test_a_run_of_pairs_agrees_with_enumeration[couplings]",),
+        ("tests/workers/test_ladder_pairs.py::test_a_run_of_several_ladders_agrees_with_enumeration[couplings]",),
     ),
     Bug(
         "C11",

@@ -348,7 +348,7 @@ BUGS: tuple[Bug, ...] = (
         "L35",
         "partners turn the spins of another lane",
         (Edit(CLUSTERS, "other % WORD, partners.joined, k - first)", "other % WORD, partners.joined, 0)"),),
-        (f"{PAIRS}test_both_ladders_keep_their_law[couplings]",),
+        (f"{PAIRS}test_ladders_keep_their_law[couplings]",),
     ),
     Bug(
         "L36",
@@ -367,5 +367,29 @@ BUGS: tuple[Bug, ...] = (
         "clusters are exchanged after every scan",
         (Edit("tolls/ladder.py", "swaps.turn[0] % swaps.every == 0", "swaps.every > 0"),),
         (f"{PAIRS}test_clusters_are_exchanged_after_so_many_scans[2]",),
+    ),
+    Bug(
+        "L39",
+        "the second pair of ladders exchanges clusters of the first",
+        (Edit("tolls/ladder.py", "trade_clusters(target, s, first, swaps", "trade_clusters(target, s, 0, swaps"),),
+        (f"{PAIRS}test_ladders_keep_their_law[two pairs]",),
+    ),
+    Bug(
+        "L40",
+        "means of ladders beyond the second are not recorded",
+        (Edit("recorders/ladder.py", "range(1, at_target.size)", "range(1, min(2, at_target.size))"),),
+        (f"{PAIRS}test_means_are_those_of_all_ladders[dense]",),
+    ),
+    Bug(
+        "L41",
+        "what is read of two ladders stands for the next two",
+        (Edit("targets/_lane_reading.py", "spins[n : n + 2], out[n : n + 2]", "spins[:2], out[n : n + 2]"),),
+        (f"{PAIRS}test_means_are_those_of_all_ladders[two pairs]",),
+    ),
+    Bug(
+        "L42",
+        "the second pair of ladders exchanges no clusters",
+        (Edit("tolls/ladder.py", "range(0, swaps.lane.size - rungs, 2 * rungs)", "range(min(1, rungs - 1))"),),
+        (f"{PAIRS}test_ladders_keep_their_law[two pairs]",),
     ),
 )
