@@ -139,7 +139,8 @@ def test_flow_shows_shares_and_the_ideal(run):
     assert list(ideal.get_xdata()) == [0, 4]
     np.testing.assert_allclose(ideal.get_ydata(), [1.0 - trips, trips])
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    expected = round(2 * trips * run.ladder.scans)
+    assert run.sampler.ladders == 6
+    expected = round(2 * 6 * trips * run.ladder.scans)
     assert texts == [f"ideal, {expected} round trips", f"run, {run.ladder.round_trips.sum()} round trips"]
     assert shown.get_color() == style.colour_of("tempered")
 

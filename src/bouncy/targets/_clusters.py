@@ -151,9 +151,11 @@ def _begin(partners, first, end, differing, rng):
 @helper
 def _grow(joints, apart, joined):
     """Let clusters grow until no site can join any more."""
-    while _up(joints, apart, joined):
-        if not _down(joints, apart, joined):
-            break
+    growing = True
+    while growing:
+        growing = _up(joints, apart, joined)
+        if growing:
+            growing = _down(joints, apart, joined)
 
 
 @helper

@@ -58,13 +58,25 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "L3",
         "all pairs swap after every scan, and not in turn",
-        (Edit(LADDER_TOLL, "swaps.turn[0] % 2, top", "0, top"),),
+        (Edit(LADDER_TOLL, "swaps.b.size - 1, swaps.turn[0] % 2", "swaps.b.size - 1, 0"),),
         (ladder("test_swaps_that_are_always_accepted_give_the_round_trips_of_the_closed_form"),),
     ),
     Bug(
         "L4",
         "swaps decide by the values after the scan before",
-        (Edit(LADDER_TOLL, "_look_at(swaps.b, toll.log_prob, ", "_look_at(swaps.b, toll.swaps.before, "),),
+        (
+            Edit(
+                LADDER_TOLL,
+                """    for k in range(b.size):
+        value[k] = log_prob[np.uint64(lane[k])]
+    _write_odds(accept[: b.size - 1], b, b[1:], value, value[1:])
+""",
+                """    _write_odds(accept[: b.size - 1], b, b[1:], value, value[1:])
+    for k in range(b.size):
+        value[k] = log_prob[np.uint64(lane[k])]
+""",
+            ),
+        ),
         ("tests/workers/test_ladder_pairs.py::test_ladders_keep_their_law[couplings]",),
     ),
     Bug(

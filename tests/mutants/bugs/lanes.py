@@ -332,8 +332,8 @@ BUGS: tuple[Bug, ...] = (
         (
             Edit(
                 CLUSTERS,
-                "        if not _down(joints, apart, joined):\n            break\n",
-                "        _down(joints, apart, joined)\n        break\n",
+                "            growing = _down(joints, apart, joined)\n",
+                "            _down(joints, apart, joined)\n            growing = False\n",
             ),
         ),
         (f"{PAIRS}test_a_cluster_is_a_component_of_the_sites_that_differ[hub-16]",),
