@@ -57,9 +57,12 @@ _STATES = 256
 # too short to need any; and the share of the sites at which two states differ beyond which an exchange is one of whole
 # states.
 _CLUSTER_SCANS, _CLUSTER_LOOKS, _FEWEST_RUNGS, _LARGEST_CLUSTER = 128, 8, 8, 0.9
-# The share beyond which exchanges are rare, as they change little: on slabs of a cube those after 4 or 16 scans are as
-# good for the same time; on strips, where the share is a half, those after 4 make squared errors smaller by a fifth.
-_LARGE_CLUSTERS, _RARELY = 2 / 3, 16
+# Of the time of flips, what exchanges may take: little where clusters are most of the sites at which two states differ.
+# On strips, where they are a half, exchanges after 4 scans make squared errors for the same time smaller by a fifth
+# than those after 8; on slabs of a cube, where they are three quarters, those after 4 or 16 are as good.
+_LARGE_CLUSTERS, _OFTEN, _RARELY = 2 / 3, 0.2, 0.04
+# A pass over the sites in units of an attempted flip of each, and as many passes as the rest of an exchange takes.
+_PASS, _REST = 1 / 16, 5
 # Means of a fitted reference stay away from -1 and 1, so that it forbids nothing.
 _LARGEST_MEAN = 0.95
 
@@ -125,8 +128,11 @@ def _with_clusters(now: Tempered, target: Target, seed: np.random.SeedSequence, 
     edges = target.edges() if now.can_trade_clusters(target) else None
     if edges is None or len(now.ladder) < _FEWEST_RUNGS:
         return now
-    worker = LadderWorker(target, replace(now, ladders=2, clusters=tuple(rungs)), Plan(pairs=pairs), seed, None)
+    sampler = replace(now, ladders=2, clusters=tuple(rungs), scans_per_exchange=_CLUSTER_SCANS // _CLUSTER_LOOKS)
+    worker = LadderWorker(target, sampler, Plan(pairs=pairs), seed, None)
     _advanced(worker, _CLUSTER_SCANS, now.sweeps_per_swap or 1)  # to forget the starts
+    passes = worker.toll.swaps.partners.passes
+    passes[:] = 0
     found = np.zeros((2, len(rungs)))
     for _ in range(_CLUSTER_LOOKS):
         _advanced(worker, _CLUSTER_SCANS // _CLUSTER_LOOKS, now.sweeps_per_swap or 1)
@@ -136,8 +142,9 @@ def _with_clusters(now: Tempered, target: Target, seed: np.random.SeedSequence, 
     if not chosen:
         return now
     size, apart = found.sum(axis=1)
-    every = now.scans_per_exchange or (None if size < _LARGE_CLUSTERS * apart else _RARELY)
-    return replace(now, ladders=2, clusters=chosen, scans_per_exchange=every)
+    share = (_OFTEN if size < _LARGE_CLUSTERS * apart else _RARELY) * (now.sweeps_per_swap or 1)
+    every = int(np.ceil(_PASS * (passes[0] / _CLUSTER_LOOKS + _REST) / share))
+    return replace(now, ladders=2, clusters=chosen, scans_per_exchange=now.scans_per_exchange or every)
 
 
 def _cluster_sizes(edges: scipy.sparse.csr_array, apart: NDArray[np.bool_]) -> Array:

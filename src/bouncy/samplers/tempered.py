@@ -57,8 +57,8 @@ class Tempered(SpinSampler):
         both differ. For an `MRF` with few couplings per site, a `FactorGraph` and a `Polynomial`; by default the colder
         half of the rungs, where a pilot finds that clusters are not just all sites at which two states differ.
     scans_per_exchange : int, optional
-        Scans from one exchange of clusters to the next; by default 4, and 16 where a pilot finds that clusters are most
-        of what differs.
+        Scans from one exchange of clusters to the next. By default a pilot counts what exchanges take, and lets them
+        take a fifth of the time of flips, or 4 % where clusters are most of what differs.
 
     Notes
     -----

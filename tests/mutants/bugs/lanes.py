@@ -317,13 +317,13 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "L23",
         "a cluster misses the first neighbour of a site",
-        (Edit(CLUSTERS, "= near[order]\n", "= near[order]\n    filled[ends[:-1][degree > 0]] = d\n"),),
+        (Edit(CLUSTERS, " = near\n", " = near\n    filled[ends[:-1][degree > 0]] = d\n"),),
         (f"{PAIRS}test_a_cluster_is_a_component_of_the_sites_that_differ[graph-3]",),
     ),
     Bug(
         "L24",
         "a cluster is a single site",
-        (Edit(CLUSTERS, "        _grow(joints, partners.apart, partners.joined)\n", ""),),
+        (Edit(CLUSTERS, "        partners.passes[0] += _grow(joints, partners.apart, partners.joined)\n", ""),),
         (f"{PAIRS}test_a_cluster_is_a_component_of_the_sites_that_differ[graph-3]",),
     ),
     Bug(
