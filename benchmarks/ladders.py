@@ -107,7 +107,7 @@ def lanes_worker(
 
 
 class LastLanes(NamedTuple):
-    """What a ladder records of its lanes: one of them as a chain alone, means of that of a second ladder, and log p."""
+    """What a ladder records of its lanes: one of them as a chain alone, means of those of other ladders, and log p."""
 
     open_mean: Array  # (d,)
     open_events: Array  # (5, lanes)
@@ -155,8 +155,8 @@ def _record_sweep(recorder, toll, target, s, sweep_time):
     read_lanes(target, s, last, cold.spins, toll.attempt.cost, recorder.log_prob, cold.means)
     cold.value[0] = recorder.log_prob[last[0]]
     record_sweep(recorder.chain, cold, recorder.s, sweep_time)
-    if last.size > 1:
-        record_means(recorder.chain, ColdView(cold.spins[1:], cold.means[1:], cold.value), cold.spins[1])
+    for n in range(1, last.size):
+        record_means(recorder.chain, ColdView(cold.spins[n:], cold.means[n:], cold.value), cold.spins[n])
 
 
 def scalar_job(target: Target, sampler: bouncy.Tempered, scans: int, starts: NDArray[np.int8]) -> Job:

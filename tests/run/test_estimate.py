@@ -108,6 +108,13 @@ def test_pairs_count(machine):
     refused(lambda: bouncy.sample(lattice, draws=10, chains=8, pairs="all"), "ask for fewer chains or pairs='none'")
 
 
+def test_ladders_count():
+    """Catches a chain of many ladders that is taken for one."""
+    lattice = bouncy.MRF.ising((1000, 1000), 0.1)
+    many = bouncy.Tempered(ladder=[0.0, 0.5, 1.0], sweeps_per_swap=1, ladders=10_000)
+    refused(lambda: bouncy.sample(lattice, many, draws=1, chains=1), "103 GiB", "fewer chains or ladders")
+
+
 def test_draws_are_refused_where_neither_memory_nor_disk_holds_them(machine):
     """Catches a run that fills the disk, and one that is refused though memory and disk together would do."""
     draws = 10**8  # 26 bytes each of one chain: 2.4 GiB

@@ -276,3 +276,13 @@ def test_forged_ladders_are_refused():
     state["toll.swaps.lane"][0] = state["toll.swaps.lane"][1]
     with pytest.raises(ValueError, match="each rung a lane of its own"):
         worker.restore(state)
+
+
+def test_lanes_of_other_ladders_are_refused():
+    """Catches rungs in lanes of the other ladder of a pair, where nobody looks: memory would be overwritten."""
+    worker = ladder("sparse", "metropolis", clusters=[1])
+    worker.advance(5)
+    state = worker.state()
+    state["toll.swaps.lane"][:] = state["toll.swaps.lane"][::-1].copy()
+    with pytest.raises(ValueError, match="among those of its ladder"):
+        worker.restore(state)

@@ -286,7 +286,7 @@ def test_the_pilot_finds_rungs_with_clusters():
     found, _ = bouncy.Tempered(rungs=8).prepared(sparse, np.random.SeedSequence(0))
     assert found.ladders == 8, "as many as there is room for"
     assert min(found.clusters) >= 4
-    assert found.scans_per_exchange in (3, 4, 5)
+    assert 4 <= found.scans_per_exchange <= 6
     asked, _ = bouncy.Tempered(rungs=8, scans_per_exchange=7).prepared(sparse, np.random.SeedSequence(0))
     assert asked == replace(found, scans_per_exchange=7)
     cube, _ = bouncy.Tempered().prepared(slab(4, 8, 2.0, 0).target, np.random.SeedSequence(0))

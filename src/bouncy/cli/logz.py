@@ -31,7 +31,7 @@ _options = combined(
     option("--draws", section=_ENDING, metavar="N", type=at_least(1), help="After N scans per chain."),
     option("--seconds", section=_ENDING, metavar="T", type=POSITIVE, help="After T seconds of CPU time per chain."),
     option("--chains", section=_SAMPLING, type=at_least(2), metavar="N", default=4, show_default=True,
-           help="Number of ladders, each independent of the others."),
+           help="Number of chains: each has a ladder or several, and is independent of the others."),
     option("--seed", section=_SAMPLING, type=at_least(0), metavar="N", help="Fixes every byte of the result."),
     threads_option,
 )  # fmt: skip

@@ -125,7 +125,8 @@ def check_feasible(
     found = estimate(setup, chains, goal, resources, folder, drawn)
     too_long, advice = found.seconds > _LONGEST, []
     if not found.workers_fit:
-        advice.append("fewer chains" if setup.pairs == "none" else "fewer chains or pairs='none'")
+        fewer = "fewer chains or ladders" if setup.is_tempered and setup.sampler.ladders > 1 else "fewer chains"
+        advice.append(fewer if setup.pairs == "none" else f"{fewer} or pairs='none'")
     if too_long or not found.rows_fit:
         advice.append("fewer draws, an end by seconds= or until_se=")
     if not found.rows_fit:
@@ -147,6 +148,8 @@ def _worker_bytes(setup: Setup) -> float:
     if setup.pairs == "all":
         recorded += (2 if setup.target.kind == "spins" else 1) * d * d
     own = 8.0 * _PER_SITE * d if setup.lanes == 1 else d  # a byte for each spin
+    if setup.is_tempered:
+        own += setup.sampler.ladders * (setup.rungs + 8) * d  # and, of each ladder, means at b = 1
     return _PER_WORKER + own + 8.0 * (1 + setup.slots // 2) * recorded
 
 

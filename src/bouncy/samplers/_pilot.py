@@ -61,8 +61,9 @@ _CLUSTER_SCANS, _CLUSTER_LOOKS, _FEWEST_RUNGS, _LARGEST_CLUSTER = 128, 8, 8, 0.9
 # On strips, where they are a half, exchanges after 4 scans make squared errors for the same time smaller by a fifth
 # than those after 8; on slabs of a cube, where they are three quarters, those after 4 or 16 are as good.
 _LARGE_CLUSTERS, _OFTEN, _RARELY = 2 / 3, 0.2, 0.04
-# A pass over the sites in units of an attempted flip of each, and as many passes as the rest of an exchange takes.
-_PASS, _REST = 1 / 16, 5
+# An exchange in units of attempted flips of all sites, without the passes and for each; where functions are called by
+# address, passes take next to nothing beside. No fewer scans from one exchange to the next gain anything.
+_EXCHANGE, _PASS, _SHORTEST = 0.3, 0.06, 4
 # Means of a fitted reference stay away from -1 and 1, so that it forbids nothing.
 _LARGEST_MEAN = 0.95
 
@@ -143,7 +144,8 @@ def _with_clusters(now: Tempered, target: Target, seed: np.random.SeedSequence, 
         return now
     size, apart = found.sum(axis=1)
     share = (_OFTEN if size < _LARGE_CLUSTERS * apart else _RARELY) * (now.sweeps_per_swap or 1)
-    every = int(np.ceil(_PASS * (passes[0] / _CLUSTER_LOOKS + _REST) / share))
+    work = _EXCHANGE + (0.0 if target.lanes(1) is None else _PASS * passes[0] / _CLUSTER_LOOKS)
+    every = max(_SHORTEST, int(np.ceil(work / share)))
     return replace(now, ladders=2, clusters=chosen, scans_per_exchange=now.scans_per_exchange or every)
 
 

@@ -20,6 +20,8 @@ from bouncy.workers.contract import Plan, Worker
 _BASE = Metropolis()
 # Scans from one exchange of clusters to the next, where nobody says so.
 _EXCHANGE_EVERY = 4
+# Largest of all numbers that can be asked for.
+_MOST = 1 << 20
 # Shortest default warm-up, in scans.
 _WARMUP = 500
 
@@ -90,6 +92,12 @@ class Tempered(SpinSampler):
     def __post_init__(self) -> None:
         if self.base != _BASE.name:  # which is known before all samplers are
             _ = self.base_sampler
+        for name in ("rungs", "sweeps_per_swap", "ladders", "scans_per_exchange"):
+            value = getattr(self, name)
+            if value is not None and check_count(name, value) > _MOST:
+                raise ValueError(f"{name} is {value:.3g}; expected {_MOST:,} at most")
+        if self.rungs == 1:
+            raise ValueError("rungs is 1; expected 2 at least, the reference and the target")
         if self.ladder is not None:
             b = check_real_array("ladder", self.ladder)
             if b.ndim != 1 or b.size < 2 or b[0] != 0.0 or b[-1] != 1.0 or not (np.diff(b) > 0.0).all():
@@ -98,11 +106,6 @@ class Tempered(SpinSampler):
             if self.rungs not in (None, b.size):
                 raise ValueError(f"rungs is {self.rungs}, but ladder has {b.size} values; leave one of them out")
             object.__setattr__(self, "rungs", b.size)
-        if self.rungs is not None and check_count("rungs", self.rungs) < 2:
-            raise ValueError("rungs is 1; expected 2 at least, the reference and the target")
-        for name in ("sweeps_per_swap", "ladders", "scans_per_exchange"):
-            if getattr(self, name) is not None:
-                check_count(name, getattr(self, name))
         if isinstance(self.reference, str):
             if self.reference not in ("uniform", "fitted"):
                 raise ValueError(f"reference is {self.reference!r}; expected 'uniform', 'fitted' or fields, (d,)")

@@ -214,8 +214,9 @@ class LadderWorker(OneChainWorker):
                 self.view.check(state, "view")
         if self._in_pairs and not same_members(state["reference"], self._reference):
             raise ValueError("reference does not hold the sites of each group in some order")
-        if np.unique(state["toll.swaps.lane"]).size != self.toll.swaps.lane.size:
-            raise ValueError("toll.swaps.lane does not give each rung a lane of its own")
+        lanes = np.sort(state["toll.swaps.lane"].reshape(-1, self.rungs), axis=1)
+        if not np.array_equal(lanes.ravel(), np.arange(lanes.size)):
+            raise ValueError("toll.swaps.lane does not give each rung a lane of its own among those of its ladder")
         if not state["toll.rng"].any(axis=0).all():
             raise ValueError("toll.rng holds numbers that are out of range: the generator of a lane is all 0")
 
