@@ -45,22 +45,7 @@ def next_bits(state):
 @helper
 def uniform(state):
     """Return a uniform number in (0, 1], a multiple of 2^-53."""
-    return _unit(next_bits(state))
-
-
-@helper
-def _unit(bits):
-    return (np.int64(bits >> np.uint64(11)) + 1) * _ULP
-
-
-@helper
-def fill_uniform(state, out):
-    """Fill `out` with what `uniform` returns, one after the other; the state stays in registers meanwhile."""
-    a, b, c, d = state[0], state[1], state[2], state[3]
-    for i in range(out.size):
-        bits, a, b, c, d = step(a, b, c, d)
-        out[i] = _unit(bits)
-    state[0], state[1], state[2], state[3] = a, b, c, d
+    return (np.int64(next_bits(state) >> np.uint64(11)) + 1) * _ULP
 
 
 @helper

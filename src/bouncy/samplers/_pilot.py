@@ -60,7 +60,7 @@ _CLUSTER_SCANS, _CLUSTER_LOOKS, _FEWEST_RUNGS, _LARGEST_CLUSTER = 128, 8, 8, 0.9
 # Of the time of flips, what exchanges may take: little where clusters are most of the sites at which two states differ.
 # On strips, where they are a half, exchanges after 4 scans make squared errors for the same time smaller by a fifth
 # than those after 8; on slabs of a cube, where they are three quarters, those after 4 or 16 are as good.
-_LARGE_CLUSTERS, _OFTEN, _RARELY = 2 / 3, 0.2, 0.04
+_LARGE_CLUSTERS, _OFTEN, _RARELY = 2 / 3, 0.2, 0.03
 # An exchange in units of attempted flips of all sites, without the passes and for each; where functions are called by
 # address, passes take next to nothing beside. No fewer scans from one exchange to the next gain anything.
 _EXCHANGE, _PASS, _SHORTEST = 0.3, 0.06, 4

@@ -60,7 +60,7 @@ class Tempered(SpinSampler):
         half of the rungs, where a pilot finds that clusters are not just all sites at which two states differ.
     scans_per_exchange : int, optional
         Scans from one exchange of clusters to the next. By default a pilot counts what exchanges take, and lets them
-        take a fifth of the time of flips, or 4 % where clusters are most of what differs.
+        take a fifth of the time of flips, or 3 % where clusters are most of what differs.
 
     Notes
     -----

@@ -21,7 +21,7 @@ from bouncy._compile import helper
 from bouncy._dispatch import FINITE, implements, part
 from bouncy._lane_loop import FEW, Row, lane_loop
 from bouncy._memory import aligned_empty
-from bouncy._random import fill_uniform
+from bouncy._random import uniform
 from bouncy._vector import vector_exp
 from bouncy.clocks.contract import MOST_EVENTS
 from bouncy.recorders.ladder import FROM_ABOVE, FROM_BELOW, NOWHERE, record_ladder
@@ -55,7 +55,6 @@ class Swaps(NamedTuple):
     before: NDArray[np.float64]  # like `lane`, its V at the end of the last scan
     value: NDArray[np.float64]  # like `lane`, scratch: V by rung
     accept: NDArray[np.float64]  # like `lane`, scratch: probabilities of swaps with the next rung, made or not
-    drawn: NDArray[np.float64]  # (rungs,) scratch: random numbers that decide
     clusters: NDArray[np.bool_]  # (rungs,) where clusters are exchanged, if anywhere
     every: int  # scans from one exchange to the next
     partners: Partners  # scratch
@@ -104,7 +103,6 @@ def new_ladder_toll(
         before=np.full(ladders * rungs, -np.inf),
         value=np.empty(ladders * rungs),
         accept=np.empty(ladders * rungs),
-        drawn=np.empty(rungs),
         clusters=np.isin(np.arange(rungs), clusters),
         every=every,
         partners=new_partners(d, rungs),
@@ -166,9 +164,8 @@ def _swap(toll, lane, course, before, accept):
     """Let every other pair of neighbours on a ladder trade places."""
     swaps = toll.swaps
     b, top, first = swaps.b, swaps.b.size - 1, swaps.turn[0] % 2
-    fill_uniform(swaps.rng, swaps.drawn[: (top - first + 1) // 2])
     for k in range(first, top, 2):
-        swap = swaps.drawn[k // 2] <= accept[k]
+        swap = uniform(swaps.rng) <= accept[k]
         _trade(lane, k, swap)
         _trade(course, k, swap)
         _trade(before, k, swap)
