@@ -148,8 +148,24 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "L16",
         "an odd lane of a state counts twice",
-        (Edit(LADDER, ".size != self.toll.swaps.lane.size:", ".size > self.toll.swaps.lane.size:"),),
+        (
+            Edit(
+                LADDER, "if not np.array_equal(lanes.ravel(), np.arange(lanes.size)):", "if lanes.max() >= lanes.size:"
+            ),
+        ),
         (ladder("test_forged_ladders_are_refused"),),
+    ),
+    Bug(
+        "L43",
+        "rungs may be in lanes of another ladder",
+        (
+            Edit(
+                LADDER,
+                'np.sort(state["toll.swaps.lane"].reshape(-1, self.rungs), axis=1)',
+                'np.sort(state["toll.swaps.lane"])',
+            ),
+        ),
+        (ladder("test_lanes_of_other_ladders_are_refused"),),
     ),
     Bug(
         "L17",
