@@ -58,7 +58,7 @@ def test_other_forms(ladders):
     """Catches a rival that samples another distribution, or another ladder than the one it is given."""
     target = _square()
     states = np.array(list(product([-1, 1], repeat=target.d)), np.int8)
-    sampler = bouncy.Tempered(ladder=LADDER, sweeps_per_swap=1)
+    sampler = bouncy.Tempered(ladder=LADDER, ladders=1, sweeps_per_swap=1)
     own = ladders.sampled(target, sampler, draws=200, seed=base_seed())[0]
     for rival in (ladders.by_address(target), ladders.custom(target)):
         assert rival.log_prob(states) == pytest.approx(target.log_prob(states))
@@ -73,7 +73,7 @@ def test_other_forms(ladders):
 def test_lanes_without_swaps(ladders):
     """Catches lanes at temperatures other than those of the ladder, and means of another lane than the coldest."""
     target = _square()
-    sampler = bouncy.Tempered(ladder=LADDER, sweeps_per_swap=1)
+    sampler = bouncy.Tempered(ladder=LADDER, ladders=1, sweeps_per_swap=1)
     _, starts = ladders.ladder_job(target, sampler, 1)
     worker = ladders.lanes_worker(target, sampler, starts, tempered=True, recorded="ladder")
     batches = []
@@ -90,7 +90,7 @@ def test_hamon(ladders):
     if not ladders.HAMON.exists():
         pytest.skip("hamon is not installed: make .venv-peer-hamon/.ready")
     target, exact = _square(), bouncy.exact(_square())
-    with ladders.hamon(target, bouncy.Tempered(ladder=LADDER, sweeps_per_swap=1), 2000, 100) as run:
+    with ladders.hamon(target, bouncy.Tempered(ladder=LADDER, ladders=1, sweeps_per_swap=1), 2000, 100) as run:
         found = [run(seed) for seed in range(BATCHES)]
     assert z_test([one.mean for one in found], exact.mean, detect=0.1).passed
     assert z_test([[one.log_z] for one in found], [exact.log_z], detect=0.1).passed

@@ -41,6 +41,8 @@ _TOGETHER = 16
 # Lanes up to which a chain has several ladders: where they are cheap, and where twice as many take 1.2 to 1.6 times as
 # long, as on dense models.
 _MANY_LANES, _SOME_LANES = 64, 32
+# What an attempted flip takes beside the time of its lanes where they are cheap, in units of that of a lane.
+_BESIDE_LANES = 96
 # Share of refused swaps above which there are too few rungs to tell.
 _TOO_FEW = 0.7
 # The barrier is known when it changes by no more than this share from one round to the next.
@@ -203,13 +205,20 @@ def _evened(b: Array, refused: Array, rungs: int) -> Array:
 
 
 def _wanted(target: Target, barrier: float) -> int:
-    """Return the number of rungs: twice the barrier, more where they are cheap, up to what is worked on together."""
-    lanes = target.lanes(1)
+    """Return the number of rungs: twice the barrier, up to what is worked on together, or more where that pays."""
+    lanes, n = target.lanes(1), int(np.ceil(2.0 * barrier)) + 2
     if _are_cheap(lanes):
-        n, together = 2.5 * barrier, _TOGETHER
-    else:
-        n, together = 2.0 * barrier, 1 if lanes is None else WIDTH
-    return min(_MOST_RUNGS, together * -(-(int(np.ceil(n)) + 2) // together))
+        choices = range(_TOGETHER * -(-n // _TOGETHER), _MOST_RUNGS + 1, _TOGETHER) or [_MOST_RUNGS]
+        return min(choices, key=lambda rungs: _trip_time(rungs, barrier))
+    together = 1 if lanes is None else WIDTH
+    return min(_MOST_RUNGS, together * -(-n // together))
+
+
+def _trip_time(rungs: int, barrier: float) -> float:
+    """Return the time of a scan of pairs of ladders over their round trips in it, both up to a factor."""
+    refused = barrier / (rungs - 1)
+    ladders = 2 * max(1, _MANY_LANES // (2 * rungs))
+    return (_BESIDE_LANES + ladders * rungs) / ladders * (1.0 + (rungs - 1) * refused / max(1.0 - refused, 0.01))
 
 
 def _next(
